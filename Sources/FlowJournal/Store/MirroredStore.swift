@@ -108,8 +108,11 @@ package final class MirroredStore {
 
   /// Those runs that a process executes.
   private func isExecuted(_ entries: [Entry]) throws(FlowError) -> Set<MirroredRun> {
+    // Machines may have the same name, so only a process since this machine's start is known to have ended.
+    let boot = ProcessIdentity.current.boot
     let held = entries.filter {
-      $0.message.state == .held && $0.message.holder.life != .ended
+      let holder = $0.message.holder
+      return $0.message.state == .held && !(holder.boot == boot && holder.life == .ended)
     }
     return held.isEmpty ? [] : try connection.living(held.map(\.run))
   }
@@ -137,10 +140,14 @@ package final class MirroredStore {
         + "is damaged, or of a later version of flowlua")
   }
 
-  /// The runs of a script, or of all for nil, the oldest first.
-  private func entries(of script: ByteString?) throws(FlowError) -> [Entry] {
+  /// The runs of a script, or of all for nil, the oldest first. What can't be the name of a run is left out, and if
+  /// wanted what can't be read.
+  private func entries(
+    of script: ByteString?, onlyReadable: Bool = false
+  ) throws(FlowError) -> [Entry] {
     var entries: [Entry] = []
-    for (run, last) in try connection.runs(of: script) {
+    for (run, last) in try connection.runs(of: script) where ValueFiles.isRun(run.id) {
+      if onlyReadable, last.bytes.flatMap({ MirrorMessage($0) }) == nil { continue }
       entries.append(Entry(run: run, last: last.sequence, message: try read(last, of: run)))
     }
     return entries.sorted { $0.first < $1.first }
@@ -174,7 +181,7 @@ package final class MirroredStore {
   /// Brings all runs of the script into the working copy, or those of all scripts, and removes from there what the
   /// server has no more.
   package func fetchAll(ofAllScripts isAll: Bool) throws(FlowError) {
-    let entries = try entries(of: isAll ? nil : mirror.script)
+    let entries = try entries(of: isAll ? nil : mirror.script, onlyReadable: true)
     let executed = try isExecuted(entries)
     for entry in entries { try fetch(entry, isLive: executed.contains(entry.run)) }
     let present = Set(entries.map(\.run.id))
@@ -206,27 +213,30 @@ package final class MirroredStore {
         "the server \(connection.place) has lost messages of run \(entry.run.id): the store "
           + "'\(store.folder)' has more, so continue with that, without the server (--store)")
     }
+    // Before the transaction, for which others may wait.
+    let messages = try messages(of: entry, after: known)
     try database.transaction { () throws(FlowError) in
+      // Another process of this store may have continued the run meanwhile.
+      let present = try store.rows().first { $0.name == entry.run.id }
+      guard present?.lease.epoch == row?.lease.epoch else { return }
       var hasFiles = false
-      if known < entry.last {
-        try connection.read(entry.run, after: known, upTo: entry.last) {
-          bytes throws(FlowError) in
-          let message = try read(bytes, of: entry.run)
-          if row == nil { row = try insert(entry, message) }
-          guard let number = row?.number else { return }
-          for var record in message.records {
-            record.id += RecordTable.numbers(of: number).lowerBound
-            guard RecordTable.numbers(of: number).contains(record.id) else {
-              throw StoreProblem.damaged.error(
-                "a record of run \(entry.run.id) on the server \(connection.place) has a wrong number"
-              )
-            }
-            if record.hasLargeValue {
-              try ValueFiles.store(&record, of: entry.run.id, in: store.folder, with: store.digests)
-              hasFiles = true
-            }
-            try store.table.write(record)
+      for message in messages {
+        if row == nil { row = try insert(entry, message) }
+        guard let number = row?.number else { return }
+        for var record in message.records {
+          let (id, isTooLarge) = record.id.addingReportingOverflow(
+            RecordTable.numbers(of: number).lowerBound)
+          guard !isTooLarge, RecordTable.numbers(of: number).contains(id) else {
+            throw StoreProblem.damaged.error(
+              "a record of run \(entry.run.id) on the server \(connection.place) has a wrong number"
+            )
           }
+          record.id = id
+          if record.hasLargeValue {
+            try ValueFiles.store(&record, of: entry.run.id, in: store.folder, with: store.digests)
+            hasFiles = true
+          }
+          try store.table.write(record)
         }
       }
       guard let number = row?.number else { return }
@@ -234,6 +244,24 @@ package final class MirroredStore {
       try note(entry, number, isLive: isLive)
       try MirrorTable.note(number, (entry.first, entry.last), isFetched: true, in: database)
     }
+  }
+
+  /// The messages of a run after a number.
+  private func messages(
+    of entry: Entry, after known: UInt64
+  ) throws(FlowError) -> [MirrorMessage] {
+    guard known < entry.last else { return [] }
+    var messages: [MirrorMessage] = []
+    var last = known
+    try connection.read(entry.run, after: known, upTo: entry.last) { bytes throws(FlowError) in
+      messages.append(try read(bytes, of: entry.run))
+      last = bytes.sequence
+    }
+    guard last == entry.last else {
+      throw StoreProblem.other.error(
+        "the server \(connection.place) hasn't sent all of run \(entry.run.id): try again")
+    }
+    return messages
   }
 
   /// The runs of the script in the working copy, or those of all scripts, the oldest first.
@@ -295,13 +323,13 @@ package final class MirroredStore {
   package func forget(olderThan seconds: Double) throws(FlowError) -> [ByteString] {
     let now = WallClock.now()
     return try removeAll(
-      try entries(of: mirror.script).filter { now - $0.message.time > seconds })
+      try entries(of: mirror.script, onlyReadable: true).filter { now - $0.message.time > seconds })
   }
 
   /// Removes runs of the script by the rule of `JournalStore.prune`: finished ones that are old and not among the last
   /// ones, and others that are old.
   package func prune(sparing id: ByteString) throws(FlowError) {
-    let entries = try entries(of: mirror.script)
+    let entries = try entries(of: mirror.script, onlyReadable: true)
     let last = Set(
       entries.filter { $0.message.state == .finished }.suffix(JournalStore.keptRuns).map(\.run.id))
     let now = WallClock.now()

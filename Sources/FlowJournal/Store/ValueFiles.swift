@@ -33,7 +33,22 @@ enum ValueFiles {
     try StoreFiles.synchronize(folder + "/values/" + run, of: folder)
   }
 
+  /// Whether a name is one that runs have, so that its folder is no other one.
+  static func isRun(_ name: ByteString) -> Bool {
+    (1...64).contains(name.count)
+      && name.bytes.allSatisfy {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+          || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+      }
+  }
+
+  private static func check(_ run: ByteString, in folder: ByteString) throws(FlowError) {
+    if isRun(run) { return }
+    throw StoreProblem.damaged.error("the store '\(folder)' names no run of it: '\(run)'")
+  }
+
   private static func makeFolder(of run: ByteString, in folder: ByteString) throws(FlowError) {
+    try check(run, in: folder)
     let values = folder + "/" + folderName
     for path in [values, values + "/" + run] {
       let made = path.withCString { mkdir($0, 0o700) }
@@ -93,6 +108,7 @@ enum ValueFiles {
 
   /// Removes all files of a run.
   static func remove(_ run: ByteString, in folder: ByteString) throws(FlowError) {
+    try check(run, in: folder)
     Failpoint.pass()
     do throws(SystemError) {
       try FileRemoval.remove(folder + "/values/" + run, recursive: true, Cancellation())

@@ -66,8 +66,11 @@ final class HostLaunch: ProcessLineReader {
     while case .line(let line) = lines?.next(for: self) { take(line.text) }
   }
 
+  /// How the line of `ssh` begins that has no tunnel. An op may print anything.
+  private static let refusedTunnel = "Error: remote port forwarding failed"
+
   private func take(_ line: ByteString) {
-    if keeper.plan.usesSSH, line.contains("remote port forwarding failed") {
+    if keeper.plan.usesSSH, line.bytes.starts(with: Self.refusedTunnel.utf8) {
       refusal = line
     } else {
       keeper.say("\(host.name): \(line)")

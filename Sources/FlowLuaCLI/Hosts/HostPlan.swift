@@ -83,7 +83,12 @@ struct HostPlan {
     }
     if !options.launcher.contains(where: { $0.contains(Self.place) }) { words.append(host.name) }
     words += options.command + ["--join", "-"]
-    if RemoteOptions.isName(host.name) { words += ["--name", host.name] }
+    // A shell of the host may read the words again.
+    let isPlain = host.name.bytes.allSatisfy { byte in
+      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-@:%".utf8.contains(byte)
+    }
+    if isPlain, RemoteOptions.isName(host.name) { words += ["--name", host.name] }
     if let workers = host.workers { words += ["--workers", workers] }
     if isInsecure { words.append("--insecure") }
     return words

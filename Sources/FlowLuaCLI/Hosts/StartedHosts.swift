@@ -40,6 +40,11 @@ final class StartedHosts {
     let plan = HostPlan(
       program: arguments.program, options: hosts, server: server, key: key,
       isInsecure: options.isInsecure, shared: options.shared, timeout: options.timeout)
+    if plan.usesSSH, let server, !server.loopbackPlaces.isEmpty, server.isOpenToAll {
+      throw failure(
+        "the server '\(server.place)' would be open to all users of the hosts, who could execute code there: "
+          + "give it a token, or set FLOWLUA_REMOTE_KEY")
+    }
     if server == nil, let address = hosts.address {
       // Before anything is started.
       do throws(FlowError) { _ = try plan.settings("nats://\(plan.serverName)") } catch {

@@ -144,7 +144,7 @@ package final class KeepStream {
     of payload: ByteString, _ subject: ByteString, _ then: @escaping ([UInt8]?) -> Void
   ) {
     payloads.content(of: payload) { [seal] result in
-      guard let bytes = try? result.get() else { return then(nil) }
+      guard let bytes = (try? result.get()) ?? nil else { return then(nil) }
       then(seal.map { $0.open(bytes, for: subject, of: Self.purpose) } ?? bytes)
     }
   }
@@ -383,6 +383,7 @@ private final class Reading {
   private var payloads: [KeepStream.Payload] = []
   private var silence: LoopTimer?
   private var hasCome = false
+  private var count: UInt64 = 0
   var puller: JetStreamPuller?
   var onEnd: (() -> Void)?
 
@@ -395,6 +396,12 @@ private final class Reading {
 
   func take(_ message: JetStreamMessage) {
     hasCome = true
+    count += 1
+    // Those on their way are lost with a connection, as they aren't acknowledged.
+    guard message.consumerSequence == count else {
+      return end(
+        .failure(FlowError(.error, "a message of the kept run was lost on its way: try again")))
+    }
     payloads.append(
       KeepStream.Payload(
         sequence: message.streamSequence, subject: message.subject, data: message.data))

@@ -42,20 +42,12 @@ final class RemotePayloads {
     objects.delete(name) { _ in then() }
   }
 
-  /// The bytes of a payload; a failure for one of another program, or whose object is gone.
+  /// The bytes of a payload; nil for one of another program, or whose object is gone.
   func content(
-    of payload: ByteString, _ then: @escaping (Result<[UInt8], FlowError>) -> Void
+    of payload: ByteString, _ then: @escaping (Result<[UInt8]?, FlowError>) -> Void
   ) {
     if payload.bytes.first == 0 { return then(.success(Array(payload.bytes.dropFirst()))) }
-    guard let name = Self.object(of: payload) else {
-      return then(.failure(FlowError(.error, "a message of another program")))
-    }
-    objects.get(name) { result in
-      then(
-        result.flatMap { bytes in
-          bytes.map { .success($0.bytes) }
-            ?? .failure(FlowError(.error, "the object '\(name)' is gone from the server"))
-        })
-    }
+    guard let name = Self.object(of: payload) else { return then(.success(nil)) }
+    objects.get(name) { result in then(result.map { $0?.bytes }) }
   }
 }

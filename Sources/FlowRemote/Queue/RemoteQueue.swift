@@ -194,17 +194,15 @@ package final class RemoteQueue {
   /// Removes the object of a message that was read, and is read by nobody else.
   package func release(_ message: JetStreamMessage) { payloads.release(message.data) }
 
-  /// The bytes of a message; a failure for one that isn't of this class, or isn't sealed with the key, or whose object
-  /// is gone.
+  /// The bytes of a message; nil for one that isn't of this class, or isn't sealed with the key, or whose object is gone.
   package func bytes(
-    of message: JetStreamMessage, _ then: @escaping (Result<[UInt8], FlowError>) -> Void
+    of message: JetStreamMessage, _ then: @escaping (Result<[UInt8]?, FlowError>) -> Void
   ) {
     let subject = message.subject
-    payloads.content(of: message.data) { [self] result in
+    request({ [payloads] in payloads.content(of: message.data, $0) }) { [self] result in
       then(
-        result.flatMap { bytes in
-          opened(bytes, for: subject, of: Self.script(ofSubject: subject)).map { .success($0) }
-            ?? .failure(FlowError(.error, "a message that isn't sealed with this key"))
+        result.map { bytes in
+          bytes.flatMap { opened($0, for: subject, of: Self.script(ofSubject: subject)) }
         })
     }
   }
@@ -349,7 +347,9 @@ package final class RemoteQueue {
       case .success(nil): then(.success(done))
       case .success(let message?):
         payloads.content(of: message.data) { [self] result in
-          let bytes = (try? result.get()).flatMap { opened($0, for: subject, of: script) }
+          let bytes = ((try? result.get()) ?? nil).flatMap {
+            opened($0, for: subject, of: script)
+          }
           storedReports(
             subject, script, after: message.sequence, done + (bytes.map { [$0] } ?? []), then)
         }

@@ -385,7 +385,9 @@ final class RemoteDispatcher {
   }
 
   private func handle(_ report: RemoteReport, _ queue: RemoteQueue) {
-    guard let job = jobs[report.number], report.delivery >= job.delivery, job.delivered == nil
+    guard let job = jobs[report.number], report.delivery >= job.delivery, job.delivered == nil,
+      // It was put into the queue again meanwhile; that it has succeeded before counts nevertheless.
+      report.delivery >> 8 == job.round || (report.place == 0 && report.hasSucceeded)
     else {
       removeFiles(of: report, queue)
       if !report.isLast {
@@ -415,8 +417,13 @@ final class RemoteDispatcher {
         if job.stop != nil {
           end(job, job.stop?.error(on: host) ?? .cancelled())
         } else {
-          // It was in a machine, which isn't lost.
-          if !job.hasBegun { job.lanes = job.lanes.dropLast() }
+          if job.hasBegun {
+            job.task.lostMachine(job.machine)
+            job.hasBegun = false
+          } else {
+            // It was in a machine, which isn't lost.
+            job.lanes = job.lanes.dropLast()
+          }
           job.since = LuaVM.monotonicTime
           putAgain(job)
         }
@@ -476,7 +483,7 @@ final class RemoteDispatcher {
 
   private func handedOut(_ job: Job, _ report: RemoteReport, _ queue: RemoteQueue) {
     job.lanes.append(report.lane)
-    job.parcel?.isHandedOut = true
+    if report.delivery >> 8 == job.round { job.parcel?.isHandedOut = true }
     if let stop = job.stop { requestStop(job.number, .max, stop.error(on: host), queue) }
   }
 

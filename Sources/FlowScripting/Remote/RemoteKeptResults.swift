@@ -75,7 +75,10 @@ final class RemoteKeptResults {
     let now = LuaVM.monotonicTime
     guard now - lastExtension > Self.interval else { return }
     lastExtension = now
-    for entry in held.values.joined() { try? entry.message.inProgress() }
+    // A message has reports about several jobs.
+    let entries = Dictionary(
+      held.values.joined().map { (ObjectIdentifier($0), $0) }, uniquingKeysWith: { $1 })
+    for entry in entries.values { try? entry.message.inProgress() }
   }
 
   // MARK: Of earlier processes

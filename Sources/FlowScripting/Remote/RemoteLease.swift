@@ -113,6 +113,7 @@ final class RemoteLease: WorkerTask {
   }
 
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
+    if hasEnded { return }
     let error = WireError(error, from: machine.host)
     add(.event(.ended(error, result: .null, WireBatch()), age: 0))
     ended(error)
@@ -134,7 +135,11 @@ final class RemoteLease: WorkerTask {
     if let share { share.withdraw(self) } else if isWaiting { returned() }
   }
 
-  func returned() { giveBack("the machine is busy") }
+  func returned() {
+    // No worker has begun it.
+    lane = machine.name
+    giveBack("the machine is busy")
+  }
 
   /// Gives the job back to its script, which puts it into the queue again.
   func giveBack(_ reason: ByteString) {
@@ -246,12 +251,17 @@ final class RemoteLease: WorkerTask {
     }
   }
 
-  /// Ends it without a report: its script is gone, or another machine has the job.
-  func drop(isOver: Bool) {
+  /// Ends it without a report of its own, before its worker ends.
+  func drop() {
     hasEnded = true
+    share = nil
     releaseFiles()
     news = []
-    if isOver { handout.drop() }
+  }
+
+  /// The report that it goes back to its script.
+  func returnedReport(_ reason: ByteString) -> RemoteReport {
+    RemoteReport(number: job, delivery: delivery, lane: lane, news: [.returned(reason)])
   }
 
   // MARK: Reports

@@ -34,12 +34,13 @@ package final class RemoteMachine {
   /// Messages that wait for their bytes, and jobs that wait for their code or for the answer of their script.
   private var arriving = 0
   /// Jobs that were stopped before they have come, with the time after which nobody waits for them.
-  private var early: [EarlyStop: Int64] = [:]
+  private var early: [EarlyStop: (until: Int64, error: FlowError)] = [:]
   private var timer: LoopTimer?
   private var waitingTimer: LoopTimer?
   private var lostAt: Int64?
   private var lastLook = LuaVM.monotonicTime
   private var isLeaving = false
+  private var hasLeft = false
   private var hasEnded = false
   /// Whether it ends by itself when its server is gone, because it was started for one script.
   package var isTemporary = false
@@ -250,7 +251,13 @@ package final class RemoteMachine {
     arriving += 1
     queue.bytes(of: message) { [weak self] result in
       guard let self else { return }
-      let parts = (try? result.get()).flatMap { RemoteProtocol.parts(of: $0) } ?? []
+      guard case .success(let bytes) = result else {
+        // The server hands it out again.
+        arriving -= 1
+        RemoteHandout(message, 1).giveBack()
+        return demand()
+      }
+      let parts = bytes.flatMap { RemoteProtocol.parts(of: $0) } ?? []
       let jobs = parts.compactMap { RemoteJob.read($0) }
       let handout = RemoteHandout(message, jobs.count)
       arriving -= 1
@@ -278,8 +285,14 @@ package final class RemoteMachine {
     }
     session(of: script, jobs[0].settings) { [self] session in
       guard let session, !session.isOver else {
-        // Its script is gone.
-        handout.drop()
+        // The script ends, or it is gone, or too busy to reply: then it puts the jobs into the queue again.
+        let deliveries = UInt64(min(message.deliveries, 255))
+        let reports = jobs.map {
+          RemoteReport(
+            number: $0.number, delivery: $0.round << 8 | deliveries, lane: info.name,
+            news: [.returned("the script didn't reply")])
+        }
+        if session == nil { refuse(reports, handout, script) } else { handout.drop() }
         return arrived(jobs.count)
       }
       if message.deliveries == 1 { return take(jobs, handout, message, session) }
@@ -293,6 +306,16 @@ package final class RemoteMachine {
         arrived(jobs.count - left.count)
         if !left.isEmpty { take(left, handout, message, session) }
       }
+    }
+  }
+
+  /// Removes a message with jobs from the queue once their script can read that they weren't executed, or not to their
+  /// end.
+  private func refuse(
+    _ reports: [RemoteReport], _ handout: RemoteHandout, _ script: ByteString
+  ) {
+    queue.report(RemoteProtocol.bundle(reports.map(\.bytes)), script: script) { result in
+      if case .success = result { handout.drop() } else { handout.giveBack() }
     }
   }
 
@@ -326,10 +349,7 @@ package final class RemoteMachine {
       if session.isOver { return handout.drop() }
       var ready: [RemoteLease] = []
       for job in jobs {
-        if early.removeValue(forKey: EarlyStop(script: session.script, job: job.number)) != nil {
-          handout.ended()
-          continue
-        }
+        let stop = early.removeValue(forKey: EarlyStop(script: session.script, job: job.number))
         let code = codes[job.code] ?? .failure(.cancelled())
         let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
         let number = session.pool.makeNumber()
@@ -337,7 +357,9 @@ package final class RemoteMachine {
           self, session, number, job, job.round << 8 | deliveries, (try? code.get()) ?? none,
           handout)
         leases[number] = lease
-        if case .failure(let error) = code {
+        if let stop {
+          lease.lost(stop.error, worker: -1, isReplaced: false)
+        } else if case .failure(let error) = code {
           lease.lost(error, worker: -1, isReplaced: false)
         } else if lease.files.needs.isEmpty {
           ready.append(lease)
@@ -427,8 +449,9 @@ package final class RemoteMachine {
       if lease.delivery <= stop.delivery { lease.stop(stop.error.error(on: host)) }
     }
     if !isHere, !isForAll, stop.delivery == .max, arriving > 0 {
-      early[EarlyStop(script: script, job: stop.number)] =
-        LuaVM.monotonicTime.later(by: Self.longestSilence)
+      early[EarlyStop(script: script, job: stop.number)] = (
+        LuaVM.monotonicTime.later(by: Self.longestSilence), stop.error.error(on: host)
+      )
     }
   }
 
@@ -446,7 +469,7 @@ package final class RemoteMachine {
     let now = LuaVM.monotonicTime
     let isLate = now - lastLook > RemoteQueue.lease.clampedNanoseconds
     lastLook = now
-    early = early.filter { $0.value > now }
+    early = early.filter { $0.value.until > now }
     if let lostAt {
       if now - lostAt > Self.longestAbsence {
         for session in sessions.values { end(session, isOver: false) }
@@ -499,14 +522,22 @@ package final class RemoteMachine {
   /// Ends the workers of a script with all that they execute.
   private func end(_ session: RemoteSession, isOver: Bool) {
     sessions[session.script] = nil
+    var refused: [ObjectIdentifier: (handout: RemoteHandout, reports: [RemoteReport])] = [:]
     for lease in leases.values where lease.session === session {
       leases[lease.number] = nil
-      lease.drop(isOver: isOver)
+      let report = lease.returnedReport("the script didn't reply")
+      lease.drop()
+      refused[ObjectIdentifier(lease.handout), default: (lease.handout, [])].reports.append(report)
     }
     host.sessionPools.removeAll { $0 === session.pool }
     session.pool.onReport = nil
     session.pool.close()
+    // Otherwise the server hands them out again.
+    if isOver {
+      for (handout, reports) in refused.values { refuse(reports, handout, session.script) }
+    }
     demand()
+    if isLeaving, leases.isEmpty { left() }
   }
 
   // MARK: The end
@@ -534,12 +565,16 @@ package final class RemoteMachine {
 
   /// Gives all jobs back to their scripts.
   func giveBack() {
+    // First those that would begin.
+    for lease in leases.values where lease.isWaiting { lease.giveBack(Self.leaving) }
     for lease in leases.values { lease.giveBack(Self.leaving) }
   }
 
   private static let leaving: ByteString = "the machine leaves"
 
   private func left() {
+    guard !hasLeft else { return }
+    hasLeft = true
     timer?.cancel()
     waitingTimer?.cancel()
     queue.connection.flush { [weak self] _ in

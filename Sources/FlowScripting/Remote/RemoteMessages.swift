@@ -143,6 +143,11 @@ struct RemoteReport {
   /// Whether a worker has begun it.
   var isOfWorker: Bool { lane.bytes.contains(UInt8(ascii: "/")) }
 
+  /// Whether it ends with the success of its job.
+  var hasSucceeded: Bool {
+    if case .event(.ended(nil, _, _), _)? = news.last { true } else { false }
+  }
+
   /// Whether it is the last one about its hand-out.
   var isLast: Bool {
     switch news.last {

@@ -21,6 +21,14 @@ final class RemoteOutbox {
   /// How many messages of jobs with these tags are in the queue, or on a machine.
   private var underway: [RemoteTags: Int] = [:]
   private var lastParcel: UInt64 = 0
+  /// Part of the keys of messages: the server drops one with a key that it has had, also of an earlier outbox.
+  private let mark = UInt64.random(in: 0 ... .max).hexadecimal
+  /// Whether jobs that wait for more are sent soon, and whether that time has come.
+  private var isTimed = false
+  private var isDue = false
+
+  /// How long jobs wait for more of them at most: all workers may have ops that only wait.
+  private static let patience = Duration.milliseconds(20)
 
   /// - Parameters:
   ///   - queue: The queue.
@@ -63,11 +71,23 @@ final class RemoteOutbox {
   private func send() {
     isScheduled = false
     let all = waiting
+    let isDue = isDue
+    self.isDue = false
     waiting = [:]
-    for (tags, jobs) in all { send(jobs, tags) }
+    for (tags, jobs) in all { send(jobs, tags, isDue: isDue) }
   }
 
-  private func send(_ jobs: [Job], _ tags: RemoteTags) {
+  private func sendSoon() {
+    if isTimed { return }
+    isTimed = true
+    _ = loop.scheduleOutside(after: Self.patience) { [weak self] in
+      self?.isTimed = false
+      self?.isDue = true
+      self?.look()
+    }
+  }
+
+  private func send(_ jobs: [Job], _ tags: RemoteTags, isDue: Bool) {
     var ready: [Job] = []
     var messages: [[UInt8]] = []
     for job in jobs {
@@ -82,19 +102,21 @@ final class RemoteOutbox {
       RemotePacking.Job(code: $0.code.name, size: $1.count, isSmall: $0.isSmall)
     }
     let places = packing.messages(
-      known, workers: machines.workers(with: tags), underway: underway[tags] ?? 0)
+      known, workers: machines.workers(with: tags), underway: isDue ? 0 : underway[tags] ?? 0)
     for place in places {
       send(RemoteParcel(tags, Array(ready[place])), RemoteProtocol.bundle(messages[place]))
     }
     let later = ready[(places.last?.upperBound ?? 0)...]
-    if !later.isEmpty { waiting[tags] = Array(later) }
+    guard !later.isEmpty else { return }
+    waiting[tags] = later + (waiting[tags] ?? [])
+    sendSoon()
   }
 
   private func send(_ parcel: RemoteParcel, _ bytes: [UInt8]) {
     lastParcel += 1
     underway[parcel.tags, default: 0] += 1
     queue.submit(
-      bytes, tags: parcel.tags.token, script: script, key: "\(script)-\(lastParcel)"
+      bytes, tags: parcel.tags.token, script: script, key: "\(script)-\(mark)-\(lastParcel)"
     ) { [weak self] result in
       guard let self else { return }
       switch result {
@@ -113,7 +135,9 @@ final class RemoteOutbox {
     parcel.remove(job)
     guard parcel.jobs.isEmpty else { return }
     ended(parcel)
-    if let sequence = parcel.sequence { queue.forget(sequence) }
+    guard let sequence = parcel.sequence else { return }
+    // One that no machine has was sent again, while another machine had the job.
+    if parcel.isHandedOut { queue.forget(sequence) } else { queue.withdraw(sequence) }
   }
 
   /// Takes a job out of the queue. The others of its message are sent again, unless a machine has them.

@@ -13,7 +13,6 @@ struct RemotePacking {
   /// What jobs took lately, in nanoseconds, by the names of their code.
   private var times: [ByteString: Int64] = [:]
 
-  var debug: String { times.values.map { "\($0)" }.joined(separator: ",") }
   /// Notes what a job took.
   mutating func note(_ time: Int64, of code: ByteString) {
     guard time > 0 else { return }

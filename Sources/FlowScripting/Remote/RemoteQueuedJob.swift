@@ -63,9 +63,11 @@ final class RemoteQueuedJob {
     since = LuaVM.monotonicTime
   }
 
-  /// Whether it may share a message: jobs with files, or with a worker for themselves, don't.
+  /// Whether it may share a message. Jobs with files, or with a worker for themselves, don't; nor do those with a timeout,
+  /// which counts from a beginning that is reported only for jobs alone.
   var isSmall: Bool {
     !isAlone && opFiles.needs.isEmpty && opFiles.gives.isEmpty && !task.isExclusive
+      && !task.hasTimeout
   }
 
   /// Whether the server doesn't hand it out again.

@@ -6,7 +6,7 @@ internal import FlowRemote
 final class RemoteReportOrder {
   private final class Slot {
     let message: JetStreamMessage
-    var bytes: Result<[UInt8], FlowError>?
+    var bytes: Result<[UInt8]?, FlowError>?
 
     init(_ message: JetStreamMessage) { self.message = message }
   }
@@ -45,7 +45,7 @@ final class RemoteReportOrder {
     while let first = slots.first, let bytes = first.bytes {
       slots.removeFirst()
       defer { passed = max(passed, first.message.streamSequence) }
-      if case .success(let bytes) = bytes {
+      if case .success(let bytes?) = bytes {
         if passOn(bytes, of: first.message) { continue }
         queue.release(first.message)
       }

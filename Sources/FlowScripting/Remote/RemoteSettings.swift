@@ -55,6 +55,12 @@ package struct RemoteSettings: Sendable {
     return areHere ? places : []
   }
 
+  /// Whether the servers accept anybody, as far as can be known here, and messages aren't sealed.
+  package var isOpenToAll: Bool {
+    key == nil && servers.token == nil && servers.user == nil && servers.credentials == nil
+      && servers.tls.certificate == nil
+  }
+
   /// Whether all servers are on this machine.
   private var isLoopback: Bool { !loopbackPlaces.isEmpty }
 

@@ -33,7 +33,7 @@ final class RemoteShare: WorkerTask {
   /// Stops one of them.
   func stop(_ lease: RemoteLease, _ error: FlowError) {
     if let worker {
-      pool.stop(number, error, of: worker, order: lease.number)
+      pool.stop(number, error, of: worker, order: lease.number, member: lease.number)
     } else {
       lease.lost(error, worker: -1, isReplaced: false)
     }

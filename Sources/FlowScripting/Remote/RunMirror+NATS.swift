@@ -172,11 +172,20 @@ private final class NATSMirror: MirrorConnection {
     }
     defer { for subscription in subscriptions { subscription.unsubscribe() } }
     var isOver = false
+    var isDeaf = !stream.connection.isConnected
+    stream.connection.onDisconnect = { isDeaf = true }
+    defer { stream.connection.onDisconnect = nil }
     let timer = loop.schedule(
       at: loop.now().later(by: Self.silence)
     ) { isOver = true }
     _ = loop.run { isOver || heard.count == runs.count }
     timer.cancel()
+    // Without a connection silence says nothing.
+    guard !isDeaf || heard.count == runs.count else {
+      throw FlowError(
+        .error,
+        "\(place): the connection was lost before it was known who executes the run: try again")
+    }
     return heard
   }
 }

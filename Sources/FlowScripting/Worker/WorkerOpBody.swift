@@ -260,6 +260,8 @@ private final class WorkerExecution: WorkerTask {
     return false
   }
 
+  var hasTimeout: Bool { context?.hasTimeout ?? false }
+
   func cancel(_ error: FlowError) { host.stopWork(number, error) }
 
   func handle(_ event: WorkerReport.JobEvent) {

@@ -22,6 +22,8 @@ protocol WorkerTask: AnyObject {
   var grace: Duration? { get }
   /// Whether it has its worker for itself.
   var isExclusive: Bool { get }
+  /// Whether its time is limited.
+  var hasTimeout: Bool { get }
 }
 
 extension WorkerTask {
@@ -32,6 +34,7 @@ extension WorkerTask {
   var grace: Duration? { nil }
   /// It shares its worker.
   var isExclusive: Bool { false }
+  var hasTimeout: Bool { false }
 }
 
 /// A group whose shares workers execute, on the main loop.
@@ -174,11 +177,13 @@ final class WorkerPool {
   }
 
   /// The same for a worker's share of a group, which `order` numbers there.
-  func stop(_ number: UInt64, _ error: FlowError, of worker: Int, order: UInt64) {
+  func stop(
+    _ number: UInt64, _ error: FlowError, of worker: Int, order: UInt64, member: UInt64? = nil
+  ) {
     guard workers[worker].isAlive else { return }
     let stop = workers[worker].channel.stop(order, WireError(error, from: host))
     wokeUp(worker)
-    watch(number, stop, of: worker, since: LuaVM.monotonicTime, interval: 1_000_000)
+    watch(number, stop, of: worker, member, since: LuaVM.monotonicTime, interval: 1_000_000)
   }
 
   /// Sends something to a worker.
@@ -350,18 +355,21 @@ final class WorkerPool {
   /// Makes sure that a worker takes a stop: interrupts it again, at growing intervals, and finally
   /// abandons it.
   private func watch(
-    _ number: UInt64, _ stop: Int, of worker: Int, since began: Int64, interval: Int64
+    _ number: UInt64, _ stop: Int, of worker: Int, _ member: UInt64?, since began: Int64,
+    interval: Int64
   ) {
     _ = loop.scheduleOutside(after: .nanoseconds(interval)) { [weak self] in
-      self?.look(number, stop, of: worker, since: began, interval: interval)
+      self?.look(number, stop, of: worker, member, since: began, interval: interval)
     }
   }
 
   private func look(
-    _ number: UInt64, _ stop: Int, of worker: Int, since began: Int64, interval: Int64
+    _ number: UInt64, _ stop: Int, of worker: Int, _ member: UInt64?, since began: Int64,
+    interval: Int64
   ) {
+    let task = tasks[member ?? number]
     // First, because a pool that was closed has no workers, and may outlive that: a machine ends those of one script.
-    guard tasks[number] != nil, workers[worker].isAlive, state.worker(of: number) == worker else {
+    guard task != nil, workers[worker].isAlive, state.worker(of: number) == worker else {
       return
     }
     let channel = workers[worker].channel
@@ -369,7 +377,7 @@ final class WorkerPool {
     // A worker that has taken it has its grace for cleanups, as have its tasks, and then some time
     // for unwinding.
     let unwinding = loop.gracePeriod.clampedNanoseconds
-    let cleanup = max(loop.cleanupGrace, tasks[number]?.grace ?? .zero).clampedNanoseconds
+    let cleanup = max(loop.cleanupGrace, task?.grace ?? .zero).clampedNanoseconds
     let grace = hasTaken ? cleanup.later(by: cleanup).later(by: unwinding) : 0
     let limit = grace.later(by: unwinding)
     if LuaVM.monotonicTime - began >= limit, !state.isAsleep(worker) {
@@ -381,12 +389,13 @@ final class WorkerPool {
     }
     if !hasTaken { channel.nudge() }
     watch(
-      number, stop, of: worker, since: began, interval: min(interval * 2, 100_000_000))
+      number, stop, of: worker, member, since: began, interval: min(interval * 2, 100_000_000))
   }
 
   /// Continues without a worker.
   private func giveUp(_ worker: Int, _ error: FlowError) {
-    guard workers[worker].isAlive else { return }
+    // A pool that was closed has no workers.
+    guard workers.indices.contains(worker), workers[worker].isAlive else { return }
     workers[worker].isAlive = false
     workers[worker].channel.close()
     workers[worker].external?.end()

@@ -11,6 +11,8 @@ private final class MemoryServer: Sendable {
     var messages: [MirroredRun: [(sequence: UInt64, bytes: [UInt8])]] = [:]
     var living: Set<MirroredRun> = []
     var isAway = false
+    /// Whether the last message of a run isn't sent.
+    var hidesLast = false
   }
 
   let content = Locked(Content())
@@ -85,7 +87,8 @@ private final class MemoryConnection: MirrorConnection {
     _ run: MirroredRun, after first: UInt64, upTo last: UInt64,
     _ body: (MirroredBytes) throws(FlowError) -> Void
   ) throws(FlowError) {
-    for message in server.content.withLock({ $0.messages[run] ?? [] })
+    let (messages, hidesLast) = server.content.withLock { ($0.messages[run] ?? [], $0.hidesLast) }
+    for message in hidesLast ? messages.dropLast() : messages[...]
     where message.sequence > first && message.sequence <= last {
       try body(MirroredBytes(sequence: message.sequence, bytes: message.bytes))
     }
@@ -232,6 +235,53 @@ struct MirroredStoreTests {
     let left = connection.runs(of: "s.lua").map(\.run.id).sorted { $0.description < $1.description }
     let expected = ([1, 3] + Array(6...25)).map { ByteString("r\($0)") }
     #expect(left == expected.sorted { $0.description < $1.description })
+  }
+
+  @Test("What others write on the server leads to no other folder, ends nothing, and hides no run")
+  func hostile() throws {
+    let (server, first, second) = (MemoryServer(), try TestStore(), try TestStore())
+    let loop = makeLoop()
+    defer { loop.shutdown() }
+    let connection = MemoryConnection(server)
+    let run = try MirroredStore(server.mirror(), in: first.folder).begin(words: [], on: loop)
+    run.close()
+    let head = MirrorMessage.Head(words: [], seed: 1, began: 1)
+    for id: ByteString in ["../../elsewhere", "", ".", "r/1", "R1"] {
+      _ = try connection.publish(
+        MirrorMessage(.left, epoch: 1, first: 0, head: head).bytes,
+        of: MirroredRun(script: "s.lua", id: id), after: 0, isLast: { true })
+    }
+    _ = try connection.publish(
+      [1, 2, 3], of: MirroredRun(script: "s.lua", id: "garbage"), after: 0, isLast: { true })
+    let copy = try MirroredStore(server.mirror(), in: second.folder)
+    try copy.fetchAll(ofAllScripts: true)
+    #expect(try copy.runs(ofAllScripts: true).map(\.id) == [run.id])
+    try copy.prune(sparing: run.id)
+
+    // A number that is none of the run's records.
+    var record = makeRecord("a")
+    record.id = .max
+    let bad = MirroredRun(script: "s.lua", id: "bad1")
+    _ = try connection.publish(
+      MirrorMessage(.left, epoch: 1, first: 0, head: head, records: [record]).bytes, of: bad,
+      after: 0, isLast: { true })
+    #expect(problem { _ = try copy.resume("bad1", on: loop) } == .damaged)
+    #expect(problem { try ValueFiles.remove("../x", in: second.folder) } == .damaged)
+  }
+
+  @Test("A run of which the server doesn't send everything isn't continued")
+  func gap() throws {
+    let (server, first, second) = (MemoryServer(), try TestStore(), try TestStore())
+    let loop = makeLoop()
+    defer { loop.shutdown() }
+    let run = try MirroredStore(server.mirror(), in: first.folder).begin(words: [], on: loop)
+    #expect(run.writeAndWait(makeRecord("a"), on: loop) == nil)
+    run.close()
+    server.content.withLock { $0.hidesLast = true }
+    let copy = try MirroredStore(server.mirror(), in: second.folder)
+    #expect(problem { _ = try copy.resume(nil, on: loop) } == .other)
+    server.content.withLock { $0.hidesLast = false }
+    #expect(try copy.resume(nil, on: loop)?.records.map(\.path) == ["a"])
   }
 
   @Test("A message is read as it was written; a part of it isn't one")

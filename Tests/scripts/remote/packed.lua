@@ -76,6 +76,21 @@ check.equal(run([[
   run:cancel()
 ]]):match "^%a+", "cancelled")
 
+-- An op with a timeout is stopped, although the others like it are short.
+local result = server:run [[
+  local flow = require "flow"
+  local Op = flow.op("Op", {
+    thread = "remote", needs = { n = "integer" }, timeout = 1,
+    run = function(ctx) if ctx:get "n" == 150 then flow.sleep(3600) end end,
+  })
+  local list = {}
+  for n = 1, 200 do list[n] = n end
+  local run = flow.new("f"):data { list = list }:add_grouped(Op, {
+    input = "list", as = "n", max_concurrent = 20 }):run()
+  print(run.state, run.error.kind, run.error.message)
+]]
+check.match(result.stdout, "^failed\ttimeout\t")
+
 -- One that ends its machine while others wait for it there: all are executed by others.
 check.equal(run [[
   if n == late and not io.open(folder .. "/killed") then

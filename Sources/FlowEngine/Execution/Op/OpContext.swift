@@ -151,6 +151,9 @@ public final class OpContext {
   /// flow is ending with. nil after success, and elsewhere.
   package var endingError: FlowError? { execution?.endingError(of: self) }
 
+  /// Whether the time of its body is limited.
+  package var hasTimeout: Bool { execution?.opPolicy?.timeout != nil }
+
   /// Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
   package var grace: Duration? { execution?.opPolicy?.grace }
 
