@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,12 +58,88 @@ pid_t flowsystem_leave_process(
   return child;
 }
 
+/// An environment variable of all programs of this process. One that was started in the moment of the end isn't among the
+/// groups yet.
+static char mark[64];
+static pid_t session;
+
+static bool make_mark(void) {
+  unsigned long long number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) return false;
+  session = getsid(0);
+  snprintf(mark, sizeof mark, "FLOWLUA_END=%d-%016llx", (int)getpid(), number);
+  return setenv("FLOWLUA_END", mark + sizeof "FLOWLUA_END", 1) == 0;
+}
+
+static int open_of(pid_t process, const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/%s", (int)process, name);
+  return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/// Whether the environment of a process has the mark.
+static bool has_mark(pid_t process) {
+  int file = open_of(process, "environ");
+  if (file < 0) return false;
+  // The end of a part stays, as the mark may continue in the next one.
+  static char text[16384];
+  size_t length = strlen(mark), held = 0;
+  bool is_found = false;
+  ssize_t count;
+  while (!is_found && (count = read(file, text + held, sizeof text - held)) > 0) {
+    size_t filled = held + (size_t)count;
+    is_found = memmem(text, filled, mark, length) != NULL;
+    held = filled < length ? filled : length;
+    memmove(text, text + filled - held, held);
+  }
+  close(file);
+  return is_found;
+}
+
+/// Whether a process is one of this kind, which has work of its own to do.
+static bool is_helper(pid_t process) {
+  char name[16] = "";
+  int file = open_of(process, "comm");
+  if (file < 0) return false;
+  ssize_t count = read(file, name, sizeof name - 1);
+  close(file);
+  return count > 0 && strncmp(name, "flowlua-end\n", (size_t)count) == 0;
+}
+
+/// Kills the groups of the session whose leader has the mark. Other threads may have had the allocator's lock when this
+/// process was forked, so nothing is allocated.
+static void kill_marked(void) {
+  struct entry {
+    unsigned long long number;
+    long long offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+  };
+  int folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  static _Alignas(struct entry) char entries[16384];
+  long count;
+  while ((count = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
+    for (long place = 0; place < count;) {
+      const struct entry *each = (const struct entry *)(entries + place);
+      place += each->size;
+      pid_t process = (pid_t)strtol(each->name, NULL, 10);
+      if (process > 0 && process != getpid() && getpgid(process) == process
+          && getsid(process) == session && has_mark(process) && !is_helper(process))
+        kill(-process, SIGKILL);
+    }
+  close(folder);
+}
+
 static void kill_programs(const void *unused) {
   (void)unused;
   flowsystem_kill_groups();
+  if (mark[0] != '\0') kill_marked();
 }
 
 int flowsystem_kill_programs_when_killed(void) {
+  if (!make_mark()) return errno;
   // PR_SET_PDEATHSIG would reach a program alone, not its child processes, and posix_spawn can't set it.
   int problem = flowsystem_share_groups();
   if (problem != 0) return problem;
