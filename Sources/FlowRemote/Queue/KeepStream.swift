@@ -47,20 +47,14 @@ package final class KeepStream {
     _ settings: NATSSettings, seal: RemoteSeal?, on loop: EventLoop,
     then: @escaping (Result<KeepStream, FlowError>) -> Void
   ) {
-    NATSConnection.connect(settings, on: loop) { result in
+    NATSConnection.connect(settings, bucket: bucket, on: loop) { result in
       switch result {
       case .failure(let error): then(.failure(error))
-      case .success(let connection):
-        let stream = JetStream(connection)
-        let objects: ObjectStore
-        do throws(FlowError) { objects = try ObjectStore(stream, bucket: bucket) } catch {
-          connection.close()
-          return then(.failure(error))
-        }
+      case .success(let (stream, objects)):
         let made = KeepStream(stream, objects, seal)
         made.prepare(objects) { error in
           guard let error else { return then(.success(made)) }
-          connection.close()
+          stream.connection.close()
           then(.failure(error))
         }
       }

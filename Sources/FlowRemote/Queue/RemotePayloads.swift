@@ -51,3 +51,30 @@ final class RemotePayloads {
     objects.get(name) { result in then(result.map { $0?.bytes }) }
   }
 }
+
+extension NATSConnection {
+  /// Connects to servers, for what has its objects in a bucket there.
+  ///
+  /// - Parameters:
+  ///   - settings: The servers.
+  ///   - bucket: The name of the bucket.
+  ///   - loop: The loop on which all of it is used.
+  ///   - then: Gets the streams and the bucket.
+  static func connect(
+    _ settings: NATSSettings, bucket: ByteString, on loop: EventLoop,
+    then: @escaping (Result<(stream: JetStream, objects: ObjectStore), FlowError>) -> Void
+  ) {
+    connect(settings, on: loop) { result in
+      then(
+        result.flatMap { connection in
+          let stream = JetStream(connection)
+          do throws(FlowError) {
+            return .success((stream, try ObjectStore(stream, bucket: bucket)))
+          } catch {
+            connection.close()
+            return .failure(error)
+          }
+        })
+    }
+  }
+}

@@ -71,21 +71,15 @@ package final class RemoteQueue {
     _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: EventLoop,
     then: @escaping (Result<RemoteQueue, FlowError>) -> Void
   ) {
-    NATSConnection.connect(settings, on: loop) { result in
+    NATSConnection.connect(settings, bucket: bucket, on: loop) { result in
       switch result {
       case .failure(let error): then(.failure(error))
-      case .success(let connection):
-        let stream = JetStream(connection)
-        let objects: ObjectStore
-        do throws(FlowError) { objects = try ObjectStore(stream, bucket: bucket) } catch {
-          connection.close()
-          return then(.failure(error))
-        }
+      case .success(let (stream, objects)):
         let queue = RemoteQueue(
-          connection, stream, objects, compatibility: compatibility, seal: seal)
+          stream.connection, stream, objects, compatibility: compatibility, seal: seal)
         queue.prepare { error in
           guard let error else { return then(.success(queue)) }
-          connection.close()
+          stream.connection.close()
           then(.failure(error))
         }
       }

@@ -41,7 +41,7 @@ package final class RemoteMachine {
   private var lastLook = LuaVM.monotonicTime
   private var isLeaving = false
   private var hasLeft = false
-  private var hasEnded = false
+  var hasEnded = false
   /// Whether it ends by itself when its server is gone, because it was started for one script.
   package var isTemporary = false
   private var onLeft: (() -> Void)?
@@ -583,40 +583,6 @@ package final class RemoteMachine {
       queue.close()
       external.end()
       onLeft.take()?()
-    }
-  }
-}
-
-extension RemoteMachine {
-  /// Executes jobs until signals end that. The first one lets those that execute end, for as long as the grace of
-  /// cleanups is; then, or after a second one, their scripts get them back. A third one waits for nothing.
-  ///
-  /// - Parameters:
-  ///   - onRequest: Called when a signal is handled.
-  ///   - say: Prints a line.
-  package func run(onRequest: () -> Void, _ say: (ByteString) -> Void) {
-    var requests = 0
-    while !hasEnded {
-      let isOver = !host.loop.run { [host] in hasEnded || host.vm.hasRequest }
-      if isOver { return }
-      guard host.takeRequest() != nil else { continue }
-      requests += 1
-      onRequest()
-      if requests == 1 {
-        if jobCount > 0 {
-          say("leaves when \(jobCount == 1 ? "1 job has" : "\(jobCount) jobs have") ended")
-        }
-        leave { [weak self] in self?.hasEnded = true }
-        _ = host.loop.scheduleOutside(after: host.loop.cleanupGrace) { [weak self] in
-          self?.giveBack()
-        }
-      } else if requests == 2 {
-        say("gives \(jobCount == 1 ? "1 job" : "\(jobCount) jobs") back")
-        giveBack()
-      } else {
-        say("ends without waiting for the server")
-        hasEnded = true
-      }
     }
   }
 }

@@ -1,0 +1,36 @@
+package import FlowEngine
+@_spi(Scripting) internal import LuaVM
+
+extension RemoteMachine {
+  /// Executes jobs until signals end that. The first one lets those that execute end, for as long as the grace of
+  /// cleanups is; then, or after a second one, their scripts get them back. A third one waits for nothing.
+  ///
+  /// - Parameters:
+  ///   - onRequest: Called when a signal is handled.
+  ///   - say: Prints a line.
+  package func run(onRequest: () -> Void, _ say: (ByteString) -> Void) {
+    var requests = 0
+    while !hasEnded {
+      let isOver = !host.loop.run { [host] in hasEnded || host.vm.hasRequest }
+      if isOver { return }
+      guard host.takeRequest() != nil else { continue }
+      requests += 1
+      onRequest()
+      if requests == 1 {
+        if jobCount > 0 {
+          say("leaves when \(jobCount == 1 ? "1 job has" : "\(jobCount) jobs have") ended")
+        }
+        leave { [weak self] in self?.hasEnded = true }
+        _ = host.loop.scheduleOutside(after: host.loop.cleanupGrace) { [weak self] in
+          self?.giveBack()
+        }
+      } else if requests == 2 {
+        say("gives \(jobCount == 1 ? "1 job" : "\(jobCount) jobs") back")
+        giveBack()
+      } else {
+        say("ends without waiting for the server")
+        hasEnded = true
+      }
+    }
+  }
+}
