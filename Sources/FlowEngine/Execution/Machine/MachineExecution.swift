@@ -14,7 +14,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   let blueprint: MachineBlueprint
   // Unowned, because retains would cost as much as the rest. Safe: the blueprint holds both.
-  private unowned(unsafe) let logic: any MachineLogic
+  unowned(unsafe) let logic: any MachineLogic
   private unowned(unsafe) let table: TransitionTable
   private let call: MachineCall
   let loop: EventLoop
@@ -25,7 +25,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   @exclusivity(unchecked) private var phase = Phase.perform
   @exclusivity(unchecked) private(set) var step = 0
-  @exclusivity(unchecked) private var state: FlowValue = .null
+  @exclusivity(unchecked) var state: FlowValue = .null
   @exclusivity(unchecked) private var result: FlowValue = .null
   /// How the present step was entered.
   @exclusivity(unchecked) private var transition: Transition<Int> = .stay
@@ -47,12 +47,12 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   private let lines: TransitionLines
   private let countsTransitions: Bool
   /// The state in the latest line of the log: a scalar's payload, or the text of other values.
-  @exclusivity(unchecked) private var shownState = Payload.none
-  @exclusivity(unchecked) private var shownText: ByteString?
+  @exclusivity(unchecked) var shownState = Payload.none
+  @exclusivity(unchecked) var shownText: ByteString?
   /// Called with the decision after the first step, instead of making the transition.
   private var decide: ((MachineDecision<Int, FlowValue, FlowValue>) -> Void)?
   /// Keys that a step's run has set to secret values.
-  private var secretNames: Set<ByteString> = []
+  var secretNames: Set<ByteString> = []
 
   init(_ blueprint: MachineBlueprint, _ context: OpContext) {
     self.blueprint = blueprint
@@ -396,11 +396,6 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     run.begin(shown, owner: context, asWork: true)
   }
 
-  private func isSecret(_ name: ByteString, _ context: OpContext) -> Bool {
-    secretNames.contains(name)
-      || context.run.log.hasSecrets && context.bucket.isSecret(loop.keys.intern(name))
-  }
-
   /// Takes the outcome of the present step's run.
   private func takeResult(of run: Run) {
     if run.hasExecuted { context?.execution?.noteExecution() }
@@ -524,45 +519,6 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     decide(.go(next, state))
     end(nil)
     return true
-  }
-
-  // MARK: The state in the log
-
-  /// The state for a line of the log, unless it equals the state in the latest line.
-  @inline(__always)
-  private func changedState(_ context: OpContext) -> Payload? {
-    let payload: Payload
-    switch state {
-    case .integer(let value): payload = .integer(value)
-    case .number(let value): payload = .number(value)
-    case .boolean(let value): payload = Payload(tag: value ? .truth : .falsehood, bits: 0)
-    case .null: payload = .none
-    case .bytes, .opaque: return changedText(context)
-    }
-    if context.run.log.hasSecrets { return changedText(context) }
-    if payload.tag == shownState.tag, payload.bits == shownState.bits, shownText == nil {
-      return nil
-    }
-    shownState = payload
-    if shownText != nil { shownText = nil }
-    return payload
-  }
-
-  @inline(never)
-  private func changedText(_ context: OpContext) -> Payload? {
-    let log = context.run.log
-    var shown = state
-    // Fields that came from secrets are secret, however short they are.
-    if log.hasSecrets, let fields = try? logic.outputs(of: state),
-      fields.contains(where: { isSecret($0.0, context) })
-    {
-      shown = .opaque(
-        MapValue(fields.map { ($0.0, isSecret($0.0, context) ? .secret($0.1) : $0.1) }))
-    }
-    let text = log.secrets?.redactedText(of: shown) ?? shown.logTextBytes
-    if text == shownText { return nil }
-    shownText = text
-    return log.payload(text)
   }
 
   /// Takes the previous step's result again.
