@@ -159,6 +159,12 @@ int32_t flowlua_coroutine_run(
   set_activity(state, previous);
   drop_wait(state, wait);
   bool is_asked = atomic_load_explicit(&coroutine->stop, memory_order_relaxed) != 0;
+  if (is_asked && status == LUA_YIELD && has_flag(co, PARKED)
+      && flowlua_coroutine_is_closing(coroutine)) {
+    // It was asked after an error had ended what was to stop, on the way to a `__close`, which now waits.
+    flowlua_begin_grace(coroutine);
+    is_asked = atomic_load_explicit(&coroutine->stop, memory_order_relaxed) != 0;
+  }
   // Where it couldn't yield, it has failed.
   if (!is_asked && status != LUA_OK
       && (status == LUA_YIELD ? has_flag(co, STOPPED) : is_asked_to_stop(state))) {

@@ -190,7 +190,7 @@ pid_t flowsystem_begin_helper(const char *name, int *output, int *lifeline) {
   return child;
 }
 
-void flowsystem_end_helper(pid_t helper, int lifeline, int patience) {
+bool flowsystem_end_helper(pid_t helper, int lifeline, int patience) {
   // Other processes may have that end, too, so that closing it isn't enough.
   flowsystem_write_quietly(lifeline, "", 1);
   close(lifeline);
@@ -200,9 +200,11 @@ void flowsystem_end_helper(pid_t helper, int lifeline, int patience) {
     int ready;
     do ready = poll(&end, 1, patience);
     while (ready < 0 && errno == EINTR);
-    if (ready == 0) kill(helper, SIGKILL);
     close(descriptor);
+    // In a sandbox this process may not end others. Without the end of the helper there is nothing to wait for.
+    if (ready == 0 && kill(helper, SIGKILL) != 0) return false;
   }
   while (waitpid(helper, NULL, 0) < 0 && errno == EINTR) {
   }
+  return true;
 }

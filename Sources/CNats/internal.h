@@ -41,6 +41,7 @@ struct cnats_library {
   natsStatus (*natsOptions_SetReconnectedCB)(
       natsOptions *options, natsConnectionHandler handler, void *context);
   natsStatus (*natsOptions_UseGlobalMessageDelivery)(natsOptions *options, bool global);
+  natsStatus (*natsOptions_SetIgnoreDiscoveredServers)(natsOptions *options, bool ignores);
   natsStatus (*natsOptions_SetSendAsap)(natsOptions *options, bool prompt);
   natsStatus (*natsOptions_SetWriteDeadline)(natsOptions *options, int64_t milliseconds);
   natsStatus (*natsConnection_Connect)(natsConnection **connection, natsOptions *options);

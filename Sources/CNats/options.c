@@ -119,6 +119,10 @@ natsStatus cnats_set_certificate(natsOptions *options, const char *certificate, 
   return cnats_library.natsOptions_LoadCertificatesChain(options, certificate, key);
 }
 
+natsStatus cnats_set_ignores_discovered(natsOptions *options, bool ignores) {
+  return cnats_library.natsOptions_SetIgnoreDiscoveredServers(options, ignores);
+}
+
 natsStatus cnats_set_timeout(natsOptions *options, int64_t milliseconds) {
   return cnats_library.natsOptions_SetTimeout(options, milliseconds);
 }

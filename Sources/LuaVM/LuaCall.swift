@@ -162,7 +162,11 @@ public struct LuaCall {
   }
 
   /// `file:line: ` of the script; empty if no Lua function is calling.
-  package var position: ByteString { vm.position(in: lua, level: 1) }
+  package var position: ByteString { position(level: 1) }
+
+  /// The same for the innermost Lua function at a level of the stack or above: 1 is the caller of this function, and 2
+  /// is the caller of that one.
+  package func position(level: Int32) -> ByteString { vm.position(in: lua, level: level) }
 
   /// The script's place, in the form for `LuaVM.text(ofOrigin:)`; cheaper than `position`. 0 if no
   /// Lua function is calling.

@@ -151,8 +151,9 @@ int flowsystem_kill_programs_when_killed(void);
 /// its input; -1 with errno set when that fails. Called before the first thread.
 int flowsystem_begin_helper(const char *name, int *output, int *lifeline);
 
-/// Ends the input of a helper, and waits until it has ended. It is killed after `patience` milliseconds.
-void flowsystem_end_helper(int helper, int lifeline, int patience);
+/// Ends the input of a helper, and waits until it has ended. It is killed after `patience` milliseconds; false if this
+/// process may not do that, and it is still there.
+bool flowsystem_end_helper(int helper, int lifeline, int patience);
 
 /// Ends all programs now: SIGTERM and, after a second at most, SIGKILL. Their statuses still have
 /// to be taken.

@@ -66,6 +66,8 @@ natsStatus cnats_set_user(natsOptions *options, const char *user, const char *pa
 natsStatus cnats_set_secure(natsOptions *options);
 /// Sets the files of the client's certificate and of its key.
 natsStatus cnats_set_certificate(natsOptions *options, const char *certificate, const char *key);
+/// Sets whether the connection is only ever made to the servers that were given, and not to others that those announce.
+natsStatus cnats_set_ignores_discovered(natsOptions *options, bool ignores);
 /// Limits the time of an attempt to connect.
 natsStatus cnats_set_timeout(natsOptions *options, int64_t milliseconds);
 /// Whether each message is sent by its own call of the system, instead of up to a millisecond

@@ -167,6 +167,9 @@ public final class ExternalWork: Sendable {
 
   deinit { end() }
 
+  /// Whether it has ended.
+  package var isOver: Bool { hasEnded.load(ordering: .acquiring) }
+
   /// Post first, then end: the loop sees the posted work before the end.
   public func end() { end(wakes: true) }
 

@@ -25,7 +25,7 @@ package struct LineSplitter {
   }
 
   /// The length of the unfinished line.
-  var partCount: Int { part.count }
+  package var partCount: Int { part.count }
 
   /// Returns the unfinished line, which is empty for none, and forgets it.
   package mutating func takePart() -> ByteString {

@@ -199,7 +199,7 @@ extension ProcessRequest {
     switch number {
     case ENOENT where isPath && cwdBytes == nil && program.withCString { access($0, F_OK) } == 0:
       reason = "the interpreter in its first line doesn't exist"
-    case ENOENT: reason = isPath ? "no such program" : "no such program on the PATH"
+    case ENOENT: reason = (isPath ? "no such program" : "no such program on the PATH") + wordsHint
     case EACCES where Sandbox.present?.allowsPrograms == false:
       reason = "the sandbox allows no programs (--allow-run)"
     case EACCES where Sandbox.present != nil:
@@ -209,6 +209,23 @@ extension ProcessRequest {
     default: break
     }
     return SystemError("can't run '\(program)': \(reason)", code: number)
+  }
+
+  /// What to write instead of a command line that was given as the name of a program; empty for another name.
+  private var wordsHint: ByteString {
+    let words = argvBytes[0].bytes.split(separator: UInt8(ascii: " ")).map { ByteString(Array($0)) }
+    guard argvBytes.count == 1, words.count > 1 else { return "" }
+    // A path may have spaces.
+    if words[0].bytes.contains(UInt8(ascii: "/")),
+      words[0].withCString({ access($0, X_OK) }) != 0
+    {
+      return ""
+    }
+    if !Set("\"'\\|<>&;$*`~#".utf8).isDisjoint(with: argvBytes[0].bytes) {
+      return "; a command line is for a shell: { \"sh\", \"-c\", … }"
+    }
+    let list = words.reduce("") { $0.isEmpty ? "\"\($1)\"" : "\($0), \"\($1)\"" as ByteString }
+    return "; its arguments are strings of their own: { \(list) }"
   }
 
   private static func folderProblem(_ path: ByteString) -> Int32? {

@@ -24,6 +24,21 @@ package final class FileCache: Sendable {
 
   /// The time of modification of all files: one with another time was written to by an op.
   private static let mark = 1_000_000_000
+  /// Whether this process can set that time. In a sandbox it can't, and files have the stamp that is in `stamps`.
+  private let setsMark: Bool
+  /// The stamps of files by their hashes, from when their content was checked.
+  private let stamps = Locked<[ByteString: Stamp]>([:])
+
+  /// What changes when a file is written to. Another link changes the time of the metadata, so that isn't here.
+  private struct Stamp: Equatable, Sendable {
+    let inode: UInt64
+    let modified: [Int]
+
+    init(_ status: stat) {
+      inode = UInt64(status.st_ino)
+      modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
+    }
+  }
 
   /// Opens the cache, and makes its folder unless it is there.
   ///
@@ -38,6 +53,7 @@ package final class FileCache: Sendable {
     try Folders.make(jobs)
     Self.removeLeft(in: jobs)
     own = try Self.makeOwn(in: jobs)
+    setsMark = Self.setTimes(own.folder)
   }
 
   deinit { close(own.descriptor) }
@@ -170,13 +186,26 @@ package final class FileCache: Sendable {
     }
     var status = stat()
     guard path.withCString({ stat($0, &status) }) == 0, Int64(status.st_size) == size,
-      status.st_mtim.tv_sec == Self.mark
+      isUnchanged(path, status, hash)
     else {
-      // An op has written to it, which only root can.
+      // An op has written to it, which only root can, and others in a sandbox.
       for path in [path, file] { _ = path.withCString { unlink($0) } }
+      stamps.withLock { $0[hash] = nil }
       return false
     }
-    Self.setTimes(path)
+    if setsMark { Self.setTimes(path) }
+    return true
+  }
+
+  /// Whether a file with this status still has the content of its hash.
+  private func isUnchanged(_ path: ByteString, _ status: stat, _ hash: ByteString) -> Bool {
+    if status.st_mtim.tv_sec == Self.mark { return true }
+    if setsMark { return false }
+    let stamp = Stamp(status)
+    if let known = stamps.withLock({ $0[hash] }) { return known == stamp }
+    // It is from an earlier process.
+    guard (try? FileHash.sha256.digest(ofFile: path, Cancellation())) == hash else { return false }
+    stamps.withLock { $0[hash] = stamp }
     return true
   }
 
@@ -184,11 +213,12 @@ package final class FileCache: Sendable {
     path.withCString { access($0, F_OK) } == 0
   }
 
-  /// Notes that a file is used now.
-  private static func setTimes(_ path: ByteString) {
+  /// Notes that a file is used now; returns whether that is possible.
+  @discardableResult
+  private static func setTimes(_ path: ByteString) -> Bool {
     var times = [timespec(), timespec(tv_sec: mark, tv_nsec: 0)]
     clock_gettime(CLOCK_REALTIME, &times[0])
-    _ = path.withCString { utimensat(AT_FDCWD, $0, times, 0) }
+    return path.withCString { utimensat(AT_FDCWD, $0, times, 0) } == 0
   }
 
   /// Puts a file that was received at a path of `makePath` into the cache. Its content has been checked.
@@ -199,8 +229,15 @@ package final class FileCache: Sendable {
   /// - Throws: A `SystemError` when that isn't possible.
   package func adopt(_ path: ByteString, _ hash: ByteString) throws(SystemError) {
     let file = try self.path(of: hash)
-    _ = path.withCString { chmod($0, 0o444) }
-    Self.setTimes(path)
+    if setsMark {
+      _ = path.withCString { chmod($0, 0o444) }
+      Self.setTimes(path)
+    } else {
+      var status = stat()
+      if path.withCString({ stat($0, &status) }) == 0 {
+        stamps.withLock { $0[hash] = Stamp(status) }
+      }
+    }
     try Folders.rename(path, to: file)
   }
 

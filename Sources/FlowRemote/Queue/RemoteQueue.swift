@@ -312,6 +312,8 @@ package final class RemoteQueue {
     let name: ByteString = "script-\(script)"
     var settings = ConsumerSettings(durable: name)
     settings.filter = "flowlua.news.\(script)"
+    // A report that was sent into a connection that breaks comes again after that.
+    settings.ackWait = Self.lease * 2
     settings.inactiveThreshold = Self.longestAbsence
     // Those of kept ops are acknowledged only when the script has kept the op.
     settings.maxAckPending = Self.mostHandedOut

@@ -11,6 +11,7 @@
 ---table of options is such an error. Times are seconds, as numbers; they are finite and not
 ---negative.
 ---@class flow
+---@field version string The version of flowlua, such as `"1.0.0"`: for messages. As texts, `"1.10"` comes before `"1.9"`: `flow.requires` compares.
 ---@field ops flow.Ops The ops written in Swift, by name.
 ---@field checking boolean Whether runs are checked instead of executed, as with `--check` and `--why`.
 ---@field csv flow.CSV CSV to tables and back; also `require "flow.csv"`.
@@ -963,6 +964,7 @@ function flow.sandbox(options) end
 
 ---Sets the server whose machines execute ops with `thread = "remote"`, instead of that of `--remote` and
 ---`FLOWLUA_REMOTE`. Nothing is connected before the first such op starts; after that, a call is an error of kind `usage`.
+---Fields that aren't given have the values of `--remote-timeout`, `--insecure` and `--remote-shared`.
 ---@param options flow.RemoteOptions
 function flow.remote(options) end
 
@@ -997,5 +999,20 @@ function flow.when_any_finish(tasks) end
 ---@param options? flow.ExecOptions
 ---@return flow.ExecTask task
 function flow.exec(argv, options) end
+
+---Raises an error of kind `usage` unless this is the version of flowlua, or a later one with the same first number:
+---`flow.requires "1.2"` demands 1.2, 1.3 or 1.10, not 2.0. For the top of a script or module that uses what 1.2 has added.
+---@param version string One to three numbers with dots between them.
+function flow.requires(version) end
+
+---Warns that a script uses something that a later version of a library won't have, for the library to call. The
+---message has the line that has called the function of the library, or has read the field of its `__index`:
+---`flowlua: warning: main.lua:12: uploads.send is deprecated since 2.0; use uploads.put`. Without such a line, as in the
+---function of an op, it has that of this call. Each line is warned once, on standard error. With
+---`FLOWLUA_DEPRECATIONS=error` it is an error of kind `usage` there.
+---@param name string What is deprecated, as scripts write it.
+---@param advice string What to do instead: `"use uploads.put"`.
+---@param since? string The version of the library since when it is deprecated.
+function flow.deprecated(name, advice, since) end
 
 return flow

@@ -43,8 +43,8 @@ package final class DeferredScriptHost {
     return host
   }
 
-  /// Closes the Lua state and the host, if there is one.
-  package func close() {
-    if let host { host.close() } else { vm.close() }
+  /// Closes the Lua state and the host, if there is one, for a process that ends next.
+  package func closeAtExit() {
+    if let host { host.closeAtExit() } else { vm.close() }
   }
 }

@@ -105,12 +105,11 @@ extension ScriptHost {
   }
 
   /// Handles requests while ops execute that neither run Lua code nor wait. A signal cancels them; their
-  /// starter takes its request. Another thread's call for attention concerns only what `cancel` and `onAttention` stop.
+  /// starter takes its request. What another thread cancels is left to Lua code and to the loop's next turn: an op that is
+  /// about to begin, as here, couldn't be stopped yet, and would be missed.
   func noteRequests() {
-    if vm.takeAttention() {
-      takeCancellation(isInCode: false)
-      vm.onAttention?()
-    }
+    // The signal of a cancellation is repeated until it is taken.
+    if vm.takeAttention() { vm.onAttention?() }
     let isEnd = vm.isAskedToEnd
     guard isEnd || vm.isAskedToInterrupt else { return }
     if isEnd { keeping?.suspend() }

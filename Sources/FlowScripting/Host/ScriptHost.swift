@@ -193,10 +193,17 @@ public final class ScriptHost {
   /// The server whose machines execute ops with `thread = "remote"`; nil for none. Set it before the first of them
   /// starts.
   package var remoteSettings: RemoteSettings?
+  /// What `flow.remote` takes for fields that it isn't given.
+  package var remoteDefaults = RemoteDefaults()
   /// Whether machines have been started that join this server, and no other.
   package var hasStartedMachines = false
   /// The text of `FLOWLUA_REMOTE_KEY` for the server of `flow.remote`.
   package var remoteKey: ByteString?
+  /// The effect of a script that uses something deprecated; set it before the first worker is needed, as workers keep
+  /// what it was then. Code on other machines reports nothing.
+  public var deprecations: Deprecations = .ignored
+  /// The texts of those that have been reported.
+  var reportedDeprecations: Set<ByteString> = []
   /// Called with a sentence about a machine that can't be used.
   package var onRemoteWarning: ((ByteString) -> Void)?
   /// The jobs on other machines, once there have been some.
@@ -301,6 +308,14 @@ public final class ScriptHost {
     detach()
   }
 
+  /// Closes the host, for a process that ends next: a server of remote ops has received what was sent to it then, unless
+  /// it hasn't taken that for 1 s.
+  package func closeAtExit() {
+    let remote = openRemote
+    close()
+    if let remote { _ = loop.run { remote.hasEnded } }
+  }
+
   private func detach() {
     vm.scheduler = nil
     vm.onTermination = nil
@@ -317,6 +332,7 @@ public final class ScriptHost {
     onKeeping = nil
     onKeepingWarning = nil
     onRemoteWarning = nil
+    deprecations = .ignored
     wrapperFactory = nil
     openCallRunner = nil
     openPrograms = nil
@@ -397,6 +413,8 @@ public final class ScriptHost {
     try installTasks()
     try installPrograms()
     try installSecrets()
+    installVersion()
+    installDeprecated()
     try vm.set(functions: definitions, in: module)
     definitions = [:]
     // Looked up through the host: a function of the state that captured a value of it would keep

@@ -75,6 +75,9 @@ package final class ScriptKeeping: RunMonitor {
   unowned let host: ScriptHost
   /// Called at the end of each run of which something was only rehearsed, with what was found out about it.
   package var onRehearsal: ((Run, KeptRehearsal) -> Void)?
+  /// Called when the run that was named isn't there, with the reason and the ids of those that the script has, the
+  /// oldest first; nil if they aren't known.
+  package var onMissingRun: ((FlowError, [ByteString]?) -> Void)?
   private var store: JournalStore?
   private(set) var keeper: (any RunKeeper)?
   private var kept: KeptRun? { (keeper as? Keeper)?.kept }
@@ -102,6 +105,11 @@ package final class ScriptKeeping: RunMonitor {
 
   /// The id of the run in the store; nil when none has begun.
   package var id: ByteString? { kept?.id }
+
+  /// Whether the run was continued by its id: the latest of the script may be another one.
+  package var continuesNamedRun: Bool {
+    if case .run = options.resumption { true } else { false }
+  }
 
   /// Whether there is something to resume: a run has begun and hasn't been ended.
   package var isOpen: Bool { kept != nil && !isEnded }
@@ -177,8 +185,17 @@ package final class ScriptKeeping: RunMonitor {
         usesCache: options.usesCache, cipher: try cipher(of: store),
         settlements: settlements, choice: options.choice.ofOps, warn: warn)
     } catch {
-      return RefusingKeeper(.from(error))
+      let error = FlowError.from(error)
+      if error.storeProblem == .missing, continuesNamedRun { onMissingRun?(error, ownRuns) }
+      return RefusingKeeper(error)
     }
+  }
+
+  /// The ids of the runs of the script, the oldest first; nil if they aren't known.
+  private var ownRuns: [ByteString]? {
+    if options.mirror != nil { return nil }
+    let runs = try? JournalStore(folder: options.folder, isReadOnly: true).runs()
+    return runs?.filter { $0.script == options.script }.map(\.id)
   }
 
   private func resume(

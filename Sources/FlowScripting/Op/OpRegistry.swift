@@ -4,6 +4,8 @@ public import FlowEngine
 /// The ops written in Swift, by name: the contents of `flow.ops`.
 final class OpRegistry {
   private var ops: [ByteString: Op] = [:]
+  /// What to use instead of deprecated ones.
+  private(set) var advice: [ByteString: ByteString] = [:]
   /// Adds the ops of flowlua; called when an op is first added or looked up.
   var addBuiltIns: (() -> Void)?
   /// The names in order; empty until they are needed.
@@ -23,13 +25,17 @@ final class OpRegistry {
     addBuiltIns()
   }
 
-  func add(_ op: Op, replacing: Bool, file: StaticString = #fileID, line: UInt = #line) {
+  func add(
+    _ op: Op, replacing: Bool, deprecated: String? = nil, file: StaticString = #fileID,
+    line: UInt = #line
+  ) {
     complete()
     if ops.updateValue(op, forKey: op.nameBytes) != nil, !replacing {
       misuse(
         "an op named '\(op.nameBytes)' is registered already: each has a name of its own",
         file: file, line: line)
     }
+    advice[op.nameBytes] = deprecated.map { ByteString($0) }
     sorted = []
   }
 
@@ -37,6 +43,7 @@ final class OpRegistry {
   func remove(_ name: ByteString) -> Bool {
     complete()
     sorted = []
+    advice[name] = nil
     return ops.removeValue(forKey: name) != nil
   }
 
@@ -44,6 +51,7 @@ final class OpRegistry {
   func removeAll() {
     addBuiltIns = nil
     ops = [:]
+    advice = [:]
     sorted = []
     iterator = nil
   }
@@ -77,13 +85,16 @@ extension ScriptHost {
   ///   - op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
   ///   - replacing: Whether it takes the place of an op of the same name, such as one of flowlua's. Ops
   ///     and flows that scripts have already made keep the replaced one.
+  ///   - deprecated: What to do instead, such as `use flow.ops.UploadOp`, if the op is deprecated: a script that reads
+  ///     it from `flow.ops` is warned, in the way that `deprecations` says. nil for any other op.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   public func register(
-    _ op: some OpConvertible, replacing: Bool = false, file: StaticString = #fileID,
-    line: UInt = #line
+    _ op: some OpConvertible, replacing: Bool = false, deprecated: String? = nil,
+    file: StaticString = #fileID, line: UInt = #line
   ) {
-    registry.add(op.makeOp(), replacing: replacing, file: file, line: line)
+    registry.add(
+      op.makeOp(), replacing: replacing, deprecated: deprecated, file: file, line: line)
   }
 
   /// Makes a class of ops available to scripts: they call `flow.ops.NAME(…)` to make one.
@@ -93,12 +104,15 @@ extension ScriptHost {
   /// - Parameters:
   ///   - opClass: The class.
   ///   - replacing: Whether it takes the place of an op or class of the same name, as of an op.
+  ///   - deprecated: What to do instead if the class is deprecated, as of an op.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   public func register(
-    _ opClass: OpClass, replacing: Bool = false, file: StaticString = #fileID, line: UInt = #line
+    _ opClass: OpClass, replacing: Bool = false, deprecated: String? = nil,
+    file: StaticString = #fileID, line: UInt = #line
   ) {
-    registry.add(opClass.asOp(), replacing: replacing, file: file, line: line)
+    registry.add(
+      opClass.asOp(), replacing: replacing, deprecated: deprecated, file: file, line: line)
   }
 
   /// Removes an op from `flow.ops`, also one of flowlua's. Ops and flows that scripts have already made
@@ -119,6 +133,9 @@ extension ScriptHost {
       guard host.withholdsOp(name) else { return call.answer(.nil) }
       throw host.usage(
         call, "flow.ops.\(name) isn't there: the host of the script doesn't allow it")
+    }
+    if let advice = host.registry.advice[name] {
+      try host.noteDeprecation(of: "flow.ops.\(name)", advice, since: nil) { call.position }
     }
     return call.answer(try host.value(of: op))
   }

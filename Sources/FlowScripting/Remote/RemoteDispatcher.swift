@@ -29,6 +29,8 @@ final class RemoteDispatcher {
   private let id: ByteString
   private let keptResults: RemoteKeptResults
   private var link = Link.closed
+  /// The connection that `close` has closed.
+  private var ending: NATSConnection?
   private var jobs: [UInt64: Job] = [:]
   private var codes: [ByteString: Preparation] = [:]
   private var consumers: [RemoteTags: Preparation] = [:]
@@ -63,27 +65,12 @@ final class RemoteDispatcher {
     id = keptResults.script
     seal = try settings.seal()
     machines = RemoteMachines(seal)
-    machines.onMismatch = { [weak self] machine in self?.warn(of: machine) }
+    machines.onMismatch = { [weak host] in host?.onRemoteWarning?($0) }
   }
 
   deinit {
     watch?.cancel()
     reports?.stop()
-  }
-
-  /// The URL of the server, without secrets.
-  private var server: ByteString { settings.place }
-
-  /// The name of the key.
-  private var key: ByteString { seal?.name ?? "" }
-
-  private func warn(of machine: RemoteMachineInfo) {
-    let isOther = machine.compatibility != RemoteProtocol.compatibility
-    let own: ByteString = ", this is \(FlowLuaVersion.number) with Lua \(ByteString(LuaVM.release))"
-    host.onRemoteWarning?(
-      """
-      \(machine.name) can't execute ops of this script: \(machine.problem(withKey: key))\(isOther ? own : "")
-      """)
   }
 
   // MARK: Tasks
@@ -95,12 +82,7 @@ final class RemoteDispatcher {
     keeping: (any KeptExecution)? = nil
   ) throws(FlowError) {
     try settings.check()
-    if !settings.protectsSecrets, job.hasSecrets {
-      throw .usage(
-        """
-        a secret isn't sent to another machine without encryption: use a server with tls://, or FLOWLUA_REMOTE_KEY
-        """)
-    }
+    if !settings.protectsSecrets, job.hasSecrets { throw RemoteSecrets.refusal }
     let made = Job(
       task, number, job, try function.remoteCode(seal), tags, files, settings.shared,
       keeping: keeping, loop.mailbox.begin())
@@ -378,7 +360,9 @@ final class RemoteDispatcher {
   private func take(
     _ reports: [RemoteReport], _ message: JetStreamMessage?, _ queue: RemoteQueue
   ) -> Bool {
-    let held = reports.map(\.number).filter { jobs[$0]?.identity.isEmpty == false }
+    let held = reports.map(\.number).filter {
+      jobs[$0]?.identity.isEmpty == false || keptResults.isHolding($0)
+    }
     if let message, !held.isEmpty { keptResults.hold(message, of: Set(held)) }
     for report in reports { handle(report, queue) }
     return !held.isEmpty
@@ -399,13 +383,16 @@ final class RemoteDispatcher {
     if report.delivery > job.delivery {
       if job.delivery > 0, job.hasBegun, job.stop == nil { job.task.lostMachine(job.machine) }
       job.delivery = report.delivery
+      job.reports = RemoteReportSequence()
       job.hasBegun = false
       if case .missing? = report.news.first {} else { handedOut(job, report, queue) }
     }
     if !job.hasBegun, report.isOfWorker { began(job, report) }
-    if report.took > 0 { outbox?.note(report.took, of: job) }
-    if !report.news.files.isEmpty { return fetch(report, of: job, queue) }
-    apply(report.news, to: job, queue)
+    for report in job.reports.take(report) {
+      if report.took > 0 { outbox?.note(report.took, of: job) }
+      if !report.news.files.isEmpty { return fetch(report, of: job, queue) }
+      apply(report.news, to: job, queue)
+    }
   }
 
   private func apply(_ news: [RemoteReport.News], to job: Job, _ queue: RemoteQueue) {
@@ -544,7 +531,8 @@ final class RemoteDispatcher {
         endAll(
           FlowError(
             .error,
-            "the connection to \(server) was lost for \(FlowValue.text(of: settings.timeout))"))
+            "the connection to \(settings.place) was lost for \(FlowValue.text(of: settings.timeout))"
+          ))
       }
       return
     }
@@ -560,7 +548,7 @@ final class RemoteDispatcher {
       } else if machines.all.contains(where: { $0.tags.covers(job.tags) }) {
         job.since = now
       } else if now - job.since > limit {
-        end(job, noMachine(for: job))
+        end(job, machines.failure(of: job.tags, settings, after: job.lanes))
       }
     }
   }
@@ -573,16 +561,6 @@ final class RemoteDispatcher {
     if now - job.since > limit || !machines.isThere(job.machine), now - job.since > 1_000_000_000 {
       end(job, stop.error(on: host))
     }
-  }
-
-  private func noMachine(for job: Job) -> FlowError {
-    var text: ByteString = "no machine that has joined \(server) executes it"
-    if !job.tags.isEmpty { text = text + ": none has the tags '\(job.tags.text)'" }
-    for other in machines.mismatches {
-      text = text + "; \(other.name): \(other.problem(withKey: key))"
-    }
-    return FlowError(
-      .error, "\(text) (waited \(FlowValue.text(of: settings.timeout)); flowlua --join \(server))")
   }
 
   // MARK: The end
@@ -602,5 +580,9 @@ final class RemoteDispatcher {
     queue.removeScript(id, jobs: sequences)
     for earlier in keptResults.earlier { queue.removeScript(earlier, jobs: []) }
     queue.close()
+    ending = queue.connection
   }
+
+  /// Whether nothing is sent to the server any more, after `close`.
+  var hasEnded: Bool { ending?.hasEnded != false }
 }

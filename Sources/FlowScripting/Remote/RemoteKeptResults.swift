@@ -34,7 +34,7 @@ final class RemoteKeptResults {
   private static let mostEarlier: Int64 = 8
   /// How often the server gets a sign that reports are in use, in nanoseconds: well within the time after which it delivers
   /// one again.
-  private static let interval: Int64 = 10_000_000_000
+  private static let interval: Int64 = 3_000_000_000
 
   /// Makes one for a kept run, with its name and the number of its processes; nil: no run is kept.
   init(_ run: (name: ByteString, epoch: Int64)?) {
@@ -52,6 +52,9 @@ final class RemoteKeptResults {
   // MARK: Of this process
 
   var isHolding: Bool { !held.isEmpty }
+
+  /// Whether a job has ended whose op isn't kept yet.
+  func isHolding(_ job: UInt64) -> Bool { held[job] != nil }
 
   /// Holds a message with reports until the ops of these jobs are kept.
   func hold(_ message: JetStreamMessage, of jobs: Set<UInt64>) {

@@ -39,6 +39,8 @@ final class RemoteLease: WorkerTask {
   private var isSending = false
   /// How often the server had no room for a report.
   private var refusals = 0
+  /// Why what it gives isn't sent.
+  private var refusal: FlowError?
   private var began: Int64 = 0
   /// What it has taken, once it has ended.
   private var took: Int64 = 0
@@ -95,7 +97,8 @@ final class RemoteLease: WorkerTask {
       if case .folder(let path) = event.what { machine.files.remove([path]) }
       return
     }
-    switch event.what {
+    guard let what = reported(event.what) else { return }
+    switch what {
     case .set(let key, let value, let batch) where files.type(ofGiven: key) != nil:
       held.removeAll { $0.key == key }
       held.append((event.time, key, value, batch))
@@ -104,11 +107,30 @@ final class RemoteLease: WorkerTask {
     case .ended(nil, _, _) where !held.isEmpty: return sendFiles(before: event)
     default: break
     }
-    add(.event(event.what, age: 0), at: event.time)
-    if case .ended(let error, _, _) = event.what {
+    add(.event(what, age: 0), at: event.time)
+    if case .ended(let error, _, _) = what {
       took = share?.time(until: event.time) ?? max(1, LuaVM.monotonicTime - began)
       if took > 0 { machine.note(took) }
       ended(error)
+    }
+  }
+
+  /// What is reported of an event; nil for nothing. An op that gives a secret where others could read it is stopped, and
+  /// ends with the reason.
+  private func reported(_ event: WorkerReport.JobEvent.What) -> WorkerReport.JobEvent.What? {
+    if refusal == nil {
+      do throws(FlowError) { return try machine.secrets.reported(event, of: machine.host) } catch {
+        refusal = error
+        machine.host.loop.enqueue { [weak self] in self?.stop(error) }
+      }
+    }
+    switch event {
+    case .folder: return event
+    case .ended:
+      return refusal.map {
+        .ended(WireError($0, from: machine.host), result: .null, WireBatch())
+      }
+    default: return nil
     }
   }
 
@@ -319,7 +341,9 @@ final class RemoteLease: WorkerTask {
   private func lastReport(_ failure: FlowError) -> [UInt8] {
     let end = RemoteReport.News.event(
       .ended(WireError(failure, from: machine.host), result: .null, WireBatch()), age: 0)
-    return RemoteReport(number: job, delivery: delivery, lane: lane, took: took, news: [end]).bytes
+    return RemoteReport(
+      number: job, delivery: delivery, lane: lane, took: took, news: [end], place: reports
+    ).bytes
   }
 
   private func send(_ bytes: [UInt8], isLast: Bool) {

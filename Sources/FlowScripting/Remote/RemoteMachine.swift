@@ -14,6 +14,8 @@ package final class RemoteMachine {
     package var workers: Int
     /// Words with which ops choose machines, separated by spaces or commas.
     package var tags: ByteString
+    /// The folder for files, by the environment as it was when the offer was made: a sandbox removes its variables.
+    let cache = FileCache.usualFolder
 
     package init(name: ByteString, workers: Int, tags: ByteString) {
       self.name = name
@@ -37,13 +39,18 @@ package final class RemoteMachine {
   private var early: [EarlyStop: (until: Int64, error: FlowError)] = [:]
   private var timer: LoopTimer?
   private var waitingTimer: LoopTimer?
-  private var lostAt: Int64?
   private var lastLook = LuaVM.monotonicTime
+  /// When this process last continued after it had stood still; 0 for never.
+  private var lastStart: Int64 = 0
+  /// The subject of its messages to itself.
+  private let echo = NATSConnection.newInbox()
   private var isLeaving = false
   private var hasLeft = false
   var hasEnded = false
   /// Whether it ends by itself when its server is gone, because it was started for one script.
   package var isTemporary = false
+  /// What it may report about secrets.
+  let secrets: RemoteSecrets
   private var onLeft: (() -> Void)?
   /// Called with a sentence about messages that it ignores.
   package var onWarning: ((ByteString) -> Void)?
@@ -60,8 +67,9 @@ package final class RemoteMachine {
     let job: UInt64
   }
 
-  /// Jobs wait here that keep the workers busy for so many nanoseconds: a few times the way to the server.
-  private static let lookahead: Int64 = 5_000_000
+  /// Jobs wait here that keep the workers busy for so many nanoseconds, a few times the way to the server: those of one
+  /// message.
+  private static let lookahead = RemotePacking.work
   /// When no job has begun or ended for so many nanoseconds, those that the workers have are long: none waits for them
   /// here.
   private static let standstill: Int64 = 50_000_000
@@ -70,9 +78,9 @@ package final class RemoteMachine {
   private static let longestWait: Int64 = 100_000_000
   /// How many jobs it has at most, with those that wait for something, such as a time.
   private static let mostLeases = 1024
-  /// Without a connection for so many nanoseconds, nothing of scripts executes here any more.
+  /// Without a sign of the server for so many nanoseconds, nothing of scripts executes here any more.
   private static let longestAbsence: Int64 = 10_000_000_000
-  /// Without a connection for so many nanoseconds, a machine that was started for one script ends.
+  /// Without a sign of the server for so many nanoseconds, a machine that was started for one script ends.
   private static let longestPatience: Int64 = 60_000_000_000
   /// A script that nobody has heard of for so many nanoseconds is gone.
   private static let longestSilence: Int64 = 30_000_000_000
@@ -80,11 +88,14 @@ package final class RemoteMachine {
   private static let longestRest: Int64 = 60_000_000_000
 
   private init(
-    _ host: ScriptHost, _ queue: RemoteQueue, _ offer: Offer, _ tags: RemoteTags
+    _ host: ScriptHost, _ queue: RemoteQueue, _ offer: Offer, _ tags: RemoteTags,
+    _ secrets: RemoteSecrets
   ) {
     self.host = host
+    self.secrets = secrets
     self.queue = queue
-    files = RemoteMachineFiles(queue.objects, host.loop, offer.name)
+    files = RemoteMachineFiles(
+      queue.objects, host.loop, offer.name, cache: offer.cache)
     self.tags = tags
     external = host.loop.mailbox.begin()
     info = RemoteMachineInfo(
@@ -113,7 +124,8 @@ package final class RemoteMachine {
       switch result {
       case .failure(let error): then(.failure(error))
       case .success(let queue):
-        let machine = RemoteMachine(host, queue, offer, tags)
+        let machine = RemoteMachine(
+          host, queue, offer, tags, RemoteSecrets(settings, host.loop))
         machine.begin { error in
           guard let error else { return then(.success(machine)) }
           queue.close()
@@ -141,16 +153,13 @@ package final class RemoteMachine {
         guard let self, !isLeaving else { return }
         say(info, to: message.reply ?? Self.presence)
       }
+      try queue.connection.subscribe(echo) { _ in }
       queue.onForgery = { [weak self] in self?.onWarning?($0) }
       try queue.receiveStops { [weak self] in self?.stop($0) }
     } catch {
       return then(error)
     }
-    queue.connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
-    queue.connection.onReconnect = { [weak self] in
-      self?.lostAt = nil
-      self?.sayHere()
-    }
+    queue.connection.onReconnect = { [weak self] in self?.sayHere() }
     begin(tags.subsets, then)
   }
 
@@ -470,16 +479,18 @@ package final class RemoteMachine {
     let isLate = now - lastLook > RemoteQueue.lease.clampedNanoseconds
     lastLook = now
     early = early.filter { $0.value.until > now }
-    if let lostAt {
-      if now - lostAt > Self.longestAbsence {
-        for session in sessions.values { end(session, isOver: false) }
-      }
-      if isTemporary, now - lostAt > Self.longestPatience {
-        onWarning?("leaves, because the server has been gone for a minute")
-        hasEnded = true
-      }
-      return
+    if isLate { lastStart = now }
+    let silence = now - max(queue.connection.lastReceived, lastStart)
+    if silence > Self.longestAbsence {
+      for session in sessions.values { end(session, isOver: false) }
     }
+    if isTemporary, silence > Self.longestPatience {
+      onWarning?("leaves, because the server has been gone for a minute")
+      hasEnded = true
+    }
+    guard queue.connection.isConnected else { return }
+    // A cable that was pulled shows only by silence: this message comes back from the server.
+    try? queue.connection.publish(echo, "")
     if !isLeaving { sayHere() }
     let handouts = Dictionary(
       leases.values.map { (ObjectIdentifier($0.handout), $0.handout) }, uniquingKeysWith: { $1 })

@@ -24,16 +24,21 @@ final class RemoteMachineFiles {
   private let objects: ObjectStore
   private let loop: EventLoop
   private let machine: ByteString
+  /// The folder of the cache; nil if the environment names none.
+  private let folder: ByteString?
   /// Made by the first job with files.
   private var cache: FileCache?
   /// What waits for contents that come.
   private var arriving: [ByteString: [(Result<Void, Problem>) -> Void]] = [:]
   private var count: UInt64 = 0
 
-  init(_ objects: ObjectStore, _ loop: EventLoop, _ machine: ByteString) {
+  init(
+    _ objects: ObjectStore, _ loop: EventLoop, _ machine: ByteString, cache folder: ByteString?
+  ) {
     self.objects = objects
     self.loop = loop
     self.machine = machine
+    self.folder = folder
   }
 
   /// Removes the links of all jobs.
@@ -87,7 +92,7 @@ final class RemoteMachineFiles {
 
   private func openCache(_ then: @escaping (Result<FileCache, Problem>) -> Void) {
     if let cache { return then(.success(cache)) }
-    guard let folder = FileCache.usualFolder else {
+    guard let folder else {
       let text: ByteString = "\(machine) has no folder for files: set XDG_CACHE_HOME or HOME there"
       return then(.failure(.failed(FlowError(.error, text))))
     }

@@ -21,11 +21,13 @@ package final class RemoteMachines {
   private let seal: RemoteSeal?
   /// The name of the script's key.
   private var key: ByteString { seal?.name ?? "" }
-  /// Called once for each machine that can't execute ops of this program.
-  var onMismatch: ((RemoteMachineInfo) -> Void)?
+  /// Called once for each machine that can't execute ops of this program, with a sentence about it.
+  var onMismatch: ((ByteString) -> Void)?
 
   /// How often a machine says that it is there.
   static let interval = Duration.seconds(2)
+  /// How many machines that lack tags an error names.
+  private static let mostNamed = 5
   /// A machine that hasn't been heard for so many nanoseconds is gone.
   static let silence: Int64 = 7_000_000_000
 
@@ -45,8 +47,16 @@ package final class RemoteMachines {
     let isNew = byID[id] == nil
     byID[id] = Machine(
       info: info, tags: (try? RemoteTags(info.tags)) ?? RemoteTags(), heard: LuaVM.monotonicTime)
-    if isNew, !id.isCompatible { onMismatch?(info) }
+    if isNew, !id.isCompatible { onMismatch?(mismatch(info)) }
     return true
+  }
+
+  private func mismatch(_ machine: RemoteMachineInfo) -> ByteString {
+    let isOther = machine.compatibility != RemoteProtocol.compatibility
+    let own: ByteString = ", this is \(FlowLuaVersion.number) with Lua \(ByteString(LuaVM.release))"
+    return """
+      \(machine.name) can't execute ops of this script: \(machine.problem(withKey: key))\(isOther ? own : "")
+      """
   }
 
   /// Forgets the machines that are gone.
@@ -62,9 +72,35 @@ package final class RemoteMachines {
     all.reduce(0) { $0 + ($1.tags.covers(tags) ? min(max(1, $1.info.workers), 256) : 0) }
   }
 
-  /// Those that can't.
-  var mismatches: [RemoteMachineInfo] {
-    byID.filter { !$0.key.isCompatible }.map(\.value.info).sorted { $0.name < $1.name }
+  /// The error of an op that no machine executes.
+  ///
+  /// - Parameters:
+  ///   - tags: The tags that it demands.
+  ///   - settings: The server, and how long the op has waited.
+  ///   - lanes: Where it has executed before, such as `m1/1`.
+  /// - Returns: The error, which says why each machine that is there can't execute it.
+  func failure(
+    of tags: RemoteTags, _ settings: RemoteSettings, after lanes: [ByteString]
+  ) -> FlowError {
+    var text: ByteString = "no machine that has joined \(settings.place) executes it"
+    if !tags.isEmpty {
+      text = text + ": none has the tags '\(tags.text)'"
+      let lacking = all.filter { !$0.tags.covers(tags) }.sorted { $0.info.name < $1.info.name }
+      for machine in lacking.prefix(Self.mostNamed) {
+        let own: ByteString =
+          machine.tags.isEmpty ? "no tags" : "the tags '\(machine.tags.text)'"
+        text = text + "; \(machine.info.name) has \(own)"
+      }
+      let others = lacking.count - Self.mostNamed
+      if others > 0 { text = text + "; \(others) more" }
+    }
+    for lane in lanes.suffix(Self.mostNamed) { text = text + "; it was lost in '\(lane)'" }
+    let others = byID.filter { !$0.key.isCompatible }.map(\.value.info)
+    for other in others.sorted(by: { $0.name < $1.name }) {
+      text = text + "; \(other.name): \(other.problem(withKey: key))"
+    }
+    let waited = FlowValue.text(of: settings.timeout)
+    return FlowError(.error, "\(text) (waited \(waited); flowlua --join \(settings.place))")
   }
 
   /// Whether a machine with a name is there.

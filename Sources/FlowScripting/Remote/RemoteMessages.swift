@@ -126,7 +126,7 @@ struct RemoteReport {
   let news: [News]
   /// That of its job.
   var identity: ByteString = ""
-  /// How many reports about the hand-out were sent before.
+  /// How many reports with news about the hand-out were stored before.
   var place: UInt64 = 0
 
   enum News {
@@ -148,12 +148,18 @@ struct RemoteReport {
     if case .event(.ended(nil, _, _), _)? = news.last { true } else { false }
   }
 
-  /// Whether it is the last one about its hand-out.
-  var isLast: Bool {
+  /// Whether the script puts the job into the queue again.
+  var startsOver: Bool {
     switch news.last {
-    case .event(.ended, _)?, .returned?, .missing?: true
+    case .returned?, .missing?: true
     default: false
     }
+  }
+
+  /// Whether it is the last one about its hand-out.
+  var isLast: Bool {
+    if case .event(.ended, _)? = news.last { return true }
+    return startsOver
   }
 
   var bytes: [UInt8] {

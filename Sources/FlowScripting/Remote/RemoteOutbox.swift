@@ -1,5 +1,6 @@
 internal import FlowEngine
 internal import FlowRemote
+@_spi(Scripting) internal import LuaVM
 
 /// Puts the jobs of a script into the queue of a server, short ones together. Confined to the thread of the host's loop.
 final class RemoteOutbox {
@@ -17,18 +18,19 @@ final class RemoteOutbox {
   private var packing = RemotePacking()
   /// The jobs that aren't sent yet, by their tags.
   private var waiting: [RemoteTags: [Job]] = [:]
+  /// Since when jobs with these tags wait for more of them, on the system's clock.
+  private var waitingSince: [RemoteTags: Int64] = [:]
   private var isScheduled = false
   /// How many messages of jobs with these tags are in the queue, or on a machine.
   private var underway: [RemoteTags: Int] = [:]
   private var lastParcel: UInt64 = 0
   /// Part of the keys of messages: the server drops one with a key that it has had, also of an earlier outbox.
   private let mark = UInt64.random(in: 0 ... .max).hexadecimal
-  /// Whether jobs that wait for more are sent soon, and whether that time has come.
+  /// Whether there is a timer for jobs that wait for more of them.
   private var isTimed = false
-  private var isDue = false
 
-  /// How long jobs wait for more of them at most: all workers may have ops that only wait.
-  private static let patience = Duration.milliseconds(20)
+  /// How many nanoseconds jobs wait for more of them at most: all workers may have ops that only wait.
+  private static let patience: Int64 = 20_000_000
 
   /// - Parameters:
   ///   - queue: The queue.
@@ -71,23 +73,25 @@ final class RemoteOutbox {
   private func send() {
     isScheduled = false
     let all = waiting
-    let isDue = isDue
-    self.isDue = false
     waiting = [:]
-    for (tags, jobs) in all { send(jobs, tags, isDue: isDue) }
+    for (tags, jobs) in all { send(jobs, tags) }
+    sendLater()
   }
 
-  private func sendSoon() {
-    if isTimed { return }
+  /// Sends jobs that wait for more of them when their time has come.
+  private func sendLater() {
+    guard !isTimed, let first = waitingSince.values.min() else { return }
     isTimed = true
-    _ = loop.scheduleOutside(after: Self.patience) { [weak self] in
+    let left = max(0, first.later(by: Self.patience) - LuaVM.monotonicTime)
+    _ = loop.scheduleOutside(after: .nanoseconds(left)) { [weak self] in
       self?.isTimed = false
-      self?.isDue = true
-      self?.look()
+      self?.send()
     }
   }
 
-  private func send(_ jobs: [Job], _ tags: RemoteTags, isDue: Bool) {
+  private func send(_ jobs: [Job], _ tags: RemoteTags) {
+    let now = LuaVM.monotonicTime
+    let isDue = waitingSince[tags].map { now - $0 >= Self.patience } ?? false
     var ready: [Job] = []
     var messages: [[UInt8]] = []
     for job in jobs {
@@ -102,14 +106,17 @@ final class RemoteOutbox {
       RemotePacking.Job(code: $0.code.name, size: $1.count, isSmall: $0.isSmall)
     }
     let places = packing.messages(
-      known, workers: machines.workers(with: tags), underway: isDue ? 0 : underway[tags] ?? 0)
+      known, workers: machines.workers(with: tags), underway: underway[tags] ?? 0, isDue: isDue)
     for place in places {
       send(RemoteParcel(tags, Array(ready[place])), RemoteProtocol.bundle(messages[place]))
     }
     let later = ready[(places.last?.upperBound ?? 0)...]
-    guard !later.isEmpty else { return }
+    guard !later.isEmpty else {
+      waitingSince[tags] = nil
+      return
+    }
     waiting[tags] = later + (waiting[tags] ?? [])
-    sendSoon()
+    if !places.isEmpty || waitingSince[tags] == nil { waitingSince[tags] = now }
   }
 
   private func send(_ parcel: RemoteParcel, _ bytes: [UInt8]) {

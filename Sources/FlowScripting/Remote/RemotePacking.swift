@@ -4,7 +4,7 @@ internal import FlowEngine
 /// but no machine may be without work meanwhile, and one long job must not delay many short ones.
 struct RemotePacking {
   /// A message has jobs for so many nanoseconds.
-  private static let work: Int64 = 5_000_000
+  static let work: Int64 = 10_000_000
   private static let mostJobs = 128
   private static let mostBytes = 65_536
   /// So many messages at a time keep one worker busy: it executes one while the next one comes.
@@ -34,8 +34,9 @@ struct RemotePacking {
   ///   - jobs: The jobs.
   ///   - workers: How many workers the machines have that can execute them.
   ///   - underway: How many messages those machines have already, or are about to get.
+  ///   - isDue: Whether none of the jobs waits for others.
   /// - Returns: The places of each message's jobs.
-  func messages(_ jobs: [Job], workers: Int, underway: Int) -> [Range<Int>] {
+  func messages(_ jobs: [Job], workers: Int, underway: Int, isDue: Bool = false) -> [Range<Int>] {
     let missing = max(0, max(1, workers) * Self.messagesPerWorker - underway)
     let share = missing > 0 ? (jobs.count + missing - 1) / missing : Self.mostJobs
     let most = max(1, min(share, Self.mostJobs))
@@ -54,7 +55,8 @@ struct RemotePacking {
       size += job.size
     }
     let mayWait =
-      missing == 0 && jobs.count - begin < most && time < Self.work && size < Self.mostBytes
+      !isDue && missing == 0 && jobs.count - begin < most && time < Self.work
+      && size < Self.mostBytes
     if begin < jobs.count, !mayWait { messages.append(begin..<jobs.count) }
     return messages
   }

@@ -34,6 +34,8 @@ final class RemoteQueuedJob {
   var isAlone = false
   /// The latest hand-out that has reported.
   var delivery: UInt64 = 0
+  /// The reports about it.
+  var reports = RemoteReportSequence()
   /// Whether a worker of the latest hand-out has begun it.
   var hasBegun = false
   /// Where it was handed out, the latest one last: a worker, or a machine as long as no worker has begun it.

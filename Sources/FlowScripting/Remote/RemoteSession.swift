@@ -130,7 +130,7 @@ final class RemoteSession {
       return .success(
         WorkerCode(
           id: pool.makeNumber(), package: CodePackage(trusting: content.function),
-          modules: content.modules))
+          modules: content.modules, native: content.native))
     } catch {
       return .failure(.from(error))
     }

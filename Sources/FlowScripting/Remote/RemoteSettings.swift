@@ -12,6 +12,9 @@ package struct RemoteSettings: Sendable {
   package var isInsecure = false
   /// The folders whose files all machines have: they aren't sent.
   package var shared = RemoteSharedFolders()
+  /// Whether all connections to the server stay on this machine or in tunnels of the secure shell: it is there for the
+  /// script alone, or this machine was started by such a script.
+  package var isForOwnMachines = false
   /// The text of `FLOWLUA_REMOTE_KEY`, with which messages are sealed; nil for none.
   private var key: ByteString?
   /// The URLs as they were given.
@@ -49,10 +52,17 @@ package struct RemoteSettings: Sendable {
   /// The hosts of the servers with their ports if all of them are on this machine; else none.
   package var loopbackPlaces: [ByteString] {
     let places = places
-    let areHere = places.allSatisfy { place in
-      ["127.", "localhost:", "[::1]:"].contains { place.bytes.starts(with: $0.utf8) }
-    }
-    return areHere ? places : []
+    return places.allSatisfy(Self.isLoopback) ? places : []
+  }
+
+  /// Whether a host with its port is this machine. A name such as `127.example.org` isn't.
+  private static func isLoopback(_ place: ByteString) -> Bool {
+    let host = place.bytes.prefix(
+      place.bytes.lastIndex(of: UInt8(ascii: ":")) ?? place.bytes.count)
+    if host.elementsEqual("localhost".utf8) || host.elementsEqual("[::1]".utf8) { return true }
+    var address = in_addr()
+    let isAddress = ByteString(Array(host)).withCString { inet_pton(AF_INET, $0, &address) } == 1
+    return isAddress && host.starts(with: "127.".utf8)
   }
 
   /// Whether the servers accept anybody, as far as can be known here, and messages aren't sealed.
@@ -87,8 +97,11 @@ package struct RemoteSettings: Sendable {
   /// Whether the connection is encrypted, or leaves this machine nowhere.
   private var isPrivate: Bool { servers.tls.isRequired || isLoopback }
 
-  /// Whether nobody else can read the data that is sent.
-  var protectsSecrets: Bool { isPrivate || key != nil }
+  /// Whether nobody else can read the data that is sent. A server on this machine alone isn't enough: other machines may
+  /// have joined it without encryption.
+  var protectsSecrets: Bool {
+    servers.tls.isRequired || key != nil || isForOwnMachines && isLoopback
+  }
 
   /// Refuses a connection without encryption to another machine. A key doesn't replace it: who can read the connection
   /// finds the token of the server there.

@@ -1,4 +1,4 @@
-internal import FlowEngine
+package import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// What a machine has to have for certain ops, such as `gpu`: words that its owner gives it when it joins.
@@ -94,4 +94,15 @@ struct RemoteTags: Hashable, Sendable {
 
   /// Whether a machine with these tags may execute an op with those.
   func covers(_ others: RemoteTags) -> Bool { others.words.allSatisfy { words.contains($0) } }
+}
+
+extension RemoteMachine.Offer {
+  /// Refuses a text that doesn't have one to four tags.
+  package static func check(tags text: ByteString) throws(FlowError) {
+    do throws(RemoteTags.Problem) {
+      if try RemoteTags(text).isEmpty { throw RemoteTags.Problem(text: "'\(text)' has no tag") }
+    } catch {
+      throw .usage(error.text)
+    }
+  }
 }

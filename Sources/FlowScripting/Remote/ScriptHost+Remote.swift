@@ -1,10 +1,59 @@
-internal import FlowEngine
+public import FlowEngine
 internal import FlowRemote
 @_spi(Scripting) internal import LuaVM
+
+/// What `flow.remote` takes for fields that it isn't given, such as the options of the command line.
+package struct RemoteDefaults: Sendable {
+  /// How long jobs wait while no machine could execute them; nil for the usual time.
+  package var timeout: Duration?
+  package var isInsecure = false
+  package var shared = RemoteSharedFolders()
+
+  package init() {}
+}
 
 extension ScriptHost {
   /// Whether ops with `thread = "remote"` execute on other machines: else in workers, as in tests.
   var usesRemote: Bool { waitingLoops.isEmpty && loop.processReplacement == nil }
+
+  /// Has the ops of scripts with `thread = "remote"` execute on the machines of a server of NATS, as `flow.remote` and
+  /// `--remote` do. Nothing is connected before the first of them starts.
+  ///
+  /// - Parameters:
+  ///   - url: The URL of the server, such as `tls://10.0.0.7`, or those of a cluster with commas between them.
+  ///   - timeout: How long ops wait while no machine could execute them.
+  ///   - isInsecure: Whether servers of other machines may be reached without TLS.
+  ///   - shared: Absolute paths of folders that all machines have: files below them aren't sent.
+  ///   - key: A random text that the machines have in `FLOWLUA_REMOTE_KEY`, with which messages are sealed; nil for none.
+  /// - Throws: A `FlowError` of kind `usage` for a URL, a folder or a key that can't be used, for a connection that would
+  ///   have to be secure, and after the first op has started.
+  public func useRemote(
+    _ url: String, timeout: Duration = .seconds(60), isInsecure: Bool = false,
+    shared: [String] = [],
+    key: String? = nil
+  ) throws(FlowError) {
+    loop.checkThread()
+    guard openRemote == nil else { throw .usage("an op with thread = \"remote\" has started") }
+    var folders = RemoteSharedFolders()
+    for path in shared { try folders.add(ByteString(path)) }
+    let key = key.map { ByteString($0) } ?? remoteKey
+    try useRemote(ByteString(url), timeout: timeout, isInsecure: isInsecure, folders, key: key)
+    // Also for a server that the script names itself.
+    remoteKey = key
+  }
+
+  private func useRemote(
+    _ url: ByteString, timeout: Duration?, isInsecure: Bool, _ shared: RemoteSharedFolders,
+    key: ByteString?
+  ) throws(FlowError) {
+    var settings = try RemoteSettings(url: url)
+    if let timeout { settings.timeout = timeout }
+    settings.isInsecure = isInsecure
+    settings.shared = shared
+    try settings.setKey(key)
+    try settings.check()
+    remoteSettings = settings
+  }
 
   /// The jobs on other machines.
   var remote: RemoteDispatcher {
@@ -13,7 +62,8 @@ extension ScriptHost {
       guard let remoteSettings else {
         throw .usage(
           """
-          no server of NATS is known for thread = "remote": flowlua --remote nats://HOST script.lua, or FLOWLUA_REMOTE
+          no server of NATS is known for thread = "remote": flowlua --remote nats://HOST script.lua, FLOWLUA_REMOTE, or \
+          flow.remote { url = "nats://HOST" }
           """)
       }
       let made = try RemoteDispatcher(self, remoteSettings)
@@ -39,22 +89,21 @@ extension ScriptHost {
       guard let url = try options.string("url") else {
         throw options.wrong("url", expected: "string")
       }
-      let timeout = try options.duration("timeout", orZero: false)
-      let isInsecure = try options.boolean("insecure") ?? false
-      var shared = RemoteSharedFolders()
+      let defaults = host.remoteDefaults
+      let timeout = try options.duration("timeout", orZero: false) ?? defaults.timeout
+      let isInsecure = try options.boolean("insecure") ?? defaults.isInsecure
+      var shared = options.value("shared") == nil ? defaults.shared : RemoteSharedFolders()
       for path in try host.paths(options, "shared") {
         do throws(FlowError) { try shared.add(path) } catch {
           throw arguments.wrong(1, "field 'shared': \(error.messageBytes)")
         }
       }
+      do throws(FlowError) { if let key = host.remoteKey { try RemoteSeal.check(key) } } catch {
+        throw host.usage(call, "bad use of 'remote' (\(error.messageBytes))")
+      }
       do throws(FlowError) {
-        var settings = try RemoteSettings(url: url)
-        if let timeout { settings.timeout = timeout }
-        settings.isInsecure = isInsecure
-        settings.shared = shared
-        try settings.setKey(host.remoteKey)
-        try settings.check()
-        host.remoteSettings = settings
+        try host.useRemote(
+          url, timeout: timeout, isInsecure: isInsecure, shared, key: host.remoteKey)
       } catch {
         throw arguments.wrong(1, "field 'url': \(error.messageBytes)")
       }

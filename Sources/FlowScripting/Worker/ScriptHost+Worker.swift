@@ -37,11 +37,12 @@ extension ScriptHost {
       call, "flow.\(name) isn't there in a worker: ops and flows are made by the main script")
   }
 
-  /// The value of `flow.name` for a name that the module doesn't have: `checking` or a submodule,
+  /// The value of `flow.name` for a name that the module doesn't have: `checking`, `version` or a submodule,
   /// else nil or, in a worker, an error for a name that exists elsewhere.
   static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let name = call.bytes(2) else { return call.answer(.nil) }
     if name == "checking" { return call.answer(.boolean(host.isChecking)) }
+    if name == "version" { return call.answer(.string(FlowLuaVersion.number)) }
     if let submodule = try host.submodule(name) { return call.answer(.reference(submodule)) }
     return host.isWorker ? try host.mainName(call) : call.answer(.nil)
   }
@@ -109,15 +110,15 @@ extension LuaVM {
     }
   }
 
-  /// Makes the error of `require` about a module that isn't found say where it was sought.
-  func addToMissingModules(_ place: ByteString) throws {
+  /// Adds a line to the error of `require` about a module that isn't found; it depends on the name of the module.
+  func addToMissingModules(_ line: @escaping (ByteString) -> ByteString) throws {
     guard case .reference(let package) = try global("package"),
       case .reference(let searchers) = try rawGet("searchers", in: package)
     else { return }
     var count = 0
     while try !rawGet(.integer(Int64(count + 1)), in: searchers).isNil { count += 1 }
     // A searcher that finds nothing returns what the error has about it.
-    let searcher = try makeFunction { $0.answer(.string(place)) }
+    let searcher = try makeFunction { $0.answer(.string(line($0.bytes(1) ?? ""))) }
     try set(.reference(searcher), at: count + 1, in: searchers)
   }
 

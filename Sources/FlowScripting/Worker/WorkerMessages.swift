@@ -7,11 +7,16 @@ final class WorkerCode: Sendable {
   let package: CodePackage
   /// The modules that it may require, where the files of the script aren't.
   let modules: [ModuleSource]
+  /// The names of those that are shared libraries, which have to be there.
+  let native: [ByteString]
 
-  init(id: UInt64, package: CodePackage, modules: [ModuleSource] = []) {
+  init(
+    id: UInt64, package: CodePackage, modules: [ModuleSource] = [], native: [ByteString] = []
+  ) {
     self.id = id
     self.package = package
     self.modules = modules
+    self.native = native
   }
 }
 

@@ -257,7 +257,8 @@ final class WorkerPool {
       refusesRequests: loop.httpReplacement != nil,
       logsWaits: conditions?.logsWaits ?? host.logsWaits,
       gracePeriod: conditions?.gracePeriod ?? loop.gracePeriod,
-      cleanupGrace: conditions?.cleanupGrace ?? loop.cleanupGrace, trace: loop.trace,
+      cleanupGrace: conditions?.cleanupGrace ?? loop.cleanupGrace,
+      deprecations: workerDeprecations, trace: loop.trace,
       lane: WorkerLane(number: index + 1, name: conditions?.lane(index + 1)),
       secrets: loop.secrets,
       channel: channel,
@@ -277,6 +278,18 @@ final class WorkerPool {
       loop.enqueue { [weak self] in
         self?.giveUp(
           index, FlowError(.error, "no worker could be made: the system gives no thread"))
+      }
+    }
+  }
+
+  /// What a new worker does about something deprecated.
+  private var workerDeprecations: WorkerDeprecations {
+    switch host.deprecations {
+    case .ignored: .ignored
+    case .refused: .refused
+    case .reported:
+      .reported { [mailbox = loop.mailbox, link] text in
+        mailbox.post { _ in link.pool?.host.reportDeprecation(text) }
       }
     }
   }

@@ -15,6 +15,8 @@ final class WorkerRuntime {
 
   /// The received functions, by the numbers of their code.
   private var functions: [UInt64: LuaReference] = [:]
+  /// The modules that are shared libraries where the functions come from.
+  private var native: Set<ByteString> = []
   private var jobs: [UInt64: WorkerJobRunner] = [:]
   /// Short jobs that haven't begun.
   private var queued: [(id: UInt64, job: WorkerJob)] = []
@@ -62,11 +64,19 @@ final class WorkerRuntime {
         vm: vm, loop: loop, configuration: setting.hostConfiguration, isWorker: true)
       try vm.setPackagePaths(setting.paths)
       if let machine = setting.lane.machine {
-        try vm.addToMissingModules(
-          "not sent with the op, and not on the machine '\(machine)'")
+        try vm.addToMissingModules { [unowned self] name in
+          native.contains(name)
+            ? "a module in C isn't sent with the op: install it on the machine '\(machine)'"
+            : "not sent with the op, and not on the machine '\(machine)'"
+        }
       }
       host.logsWaits = setting.logsWaits
       host.lane = setting.lane.value
+      switch setting.deprecations {
+      case .ignored: break
+      case .reported(let report): host.deprecations = .reported(report)
+      case .refused: host.deprecations = .refused
+      }
       if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }
       if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
       try vm.guardGlobals()
@@ -167,6 +177,8 @@ final class WorkerRuntime {
     switch order {
     case .start(let id, let job): start(id, job)
     case .startEach(let list):
+      outbox.isShared = true
+      defer { outbox.isShared = false }
       queued = list.reversed()
       while let next = queued.popLast(), !channel.shallEnd {
         start(next.id, next.job)
@@ -217,6 +229,7 @@ final class WorkerRuntime {
   private func function(_ code: WorkerCode) throws -> LuaReference {
     if let known = functions[code.id] { return known }
     try host.vm.preload(code.modules)
+    native.formUnion(code.native)
     let made = try vm.unpack(code.package)
     functions[code.id] = made
     return made
@@ -286,7 +299,11 @@ final class WorkerRuntime {
     for (id, sent) in stops {
       let error = sent?.error(on: host)
       if dequeue(id, error) { continue }
-      guard let error else { continue }
+      guard let error else {
+        // It has ended: its machine learns that, though another job is busy.
+        outbox.flush(groups.values)
+        continue
+      }
       if let job = jobs[id] {
         if let running, job.execution === running { stopsActivity = true }
         job.cancel(error)

@@ -23,6 +23,8 @@ struct WorkerSetting: Sendable {
   let logsWaits: Bool
   let gracePeriod: Duration
   let cleanupGrace: Duration
+  /// The effect of something deprecated.
+  let deprecations: WorkerDeprecations
   /// The trace of the main loop.
   let trace: TraceContext?
   /// Its place in logs, and the value of `ctx.lane`.
@@ -34,6 +36,13 @@ struct WorkerSetting: Sendable {
   let deliver: @Sendable (WorkerReport) -> Void
   /// Receives the reason why there is no worker.
   let refuse: @Sendable (any Error) -> Void
+}
+
+/// The effect in a worker of something deprecated.
+enum WorkerDeprecations: Sendable {
+  case ignored, refused
+  /// Reports the text on the thread of the main host, from any thread.
+  case reported(@Sendable (ByteString) -> Void)
 }
 
 /// The place in logs of a worker.

@@ -52,6 +52,15 @@ struct ProcessLinesTests {
     return (child, { end })
   }
 
+  /// The path of a new file, until whose end a program waits.
+  private func makeFile() -> String {
+    var template = Array("/tmp/flowlua-XXXXXX".utf8CString)
+    let file = mkstemp(&template)
+    #expect(file >= 0)
+    close(file)
+    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
   private func result(_ end: ProcessEnd?) -> ProcessResult? {
     if case .exited(let result)? = end { result } else { nil }
   }
@@ -165,11 +174,7 @@ struct ProcessLinesTests {
   func writer() {
     let loop = makeLoop()
     // The program closes its input only once the file is gone, after the second write.
-    var template = Array("/tmp/flowlua-XXXXXX".utf8CString)
-    let file = mkstemp(&template)
-    #expect(file >= 0)
-    close(file)
-    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let path = makeFile()
     let (child, end) = start(
       loop,
       """
@@ -189,10 +194,14 @@ struct ProcessLinesTests {
   @Test("Input is complete when it ends after its bytes")
   func inputEnds() {
     let loop = makeLoop()
-    let (child, end) = start(loop, "wc -c", input: .pipe)
+    // The program reads only once the file is gone, after the end.
+    let path = makeFile()
+    let (child, end) = start(
+      loop, "while [ -e \(path) ]; do sleep 0.01; done; wc -c", input: .pipe)
     let writer = Writer()
     #expect(child.write(ByteString([UInt8](repeating: 1, count: 1 << 20)), for: writer) == .later)
     child.closeInput()
+    unlink(path)
     loop.runUntilIdle()
     #expect(writer.isOpen == true)
     #expect(result(end())?.stdout == "1048576\n")

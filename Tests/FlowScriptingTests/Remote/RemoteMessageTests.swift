@@ -68,6 +68,30 @@ struct RemoteMessageTests {
     }
   }
 
+  private static func report(_ place: UInt64, _ news: RemoteReport.News?) -> RemoteReport {
+    RemoteReport(
+      number: 1, delivery: 257, lane: "m1/1", news: news.map { [$0] } ?? [], place: place)
+  }
+
+  @Test("Reports about a hand-out count once each, in the order in which they were sent")
+  func orderOfReports() {
+    let line = RemoteReport.News.event(.log("line"), age: 0)
+    var sequence = RemoteReportSequence()
+    func taken(_ place: UInt64, _ news: RemoteReport.News?) -> [UInt64] {
+      sequence.take(Self.report(place, news)).map(\.place)
+    }
+    #expect(taken(0, nil) == [])
+    #expect(taken(2, line) == [])
+    #expect(taken(1, line) == [])
+    #expect(taken(2, line) == [])
+    #expect(taken(0, line) == [0, 1, 2])
+    #expect(taken(0, line) == [])
+    #expect(taken(2, line) == [])
+    #expect(taken(3, line) == [3])
+    #expect(taken(9, .returned("the machine leaves")) == [9])
+    #expect(taken(9, .missing(["hash"])) == [9])
+  }
+
   @Test("A question and its reply come back as they were")
   func questions() {
     let question = RemoteQuestion.jobs([(1, 2), (.max, 0)])

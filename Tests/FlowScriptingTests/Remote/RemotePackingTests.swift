@@ -26,10 +26,10 @@ struct RemotePackingTests {
     #expect(messages.map(\.lowerBound) == [0, 1, 2])
   }
 
-  @Test("A message has jobs for 5 ms")
+  @Test("A message has jobs for 10 ms")
   func time() {
-    let messages = Self.packing(1_000_000).messages(Self.jobs(12), workers: 1, underway: 0)
-    #expect(Self.sizes(messages) == [5, 5, 2])
+    let messages = Self.packing(1_000_000).messages(Self.jobs(22), workers: 1, underway: 0)
+    #expect(Self.sizes(messages) == [10, 10, 2])
   }
 
   @Test("Free workers get equal shares")
@@ -46,9 +46,14 @@ struct RemotePackingTests {
     #expect(packing.messages(Self.jobs(127), workers: 2, underway: 4).isEmpty)
     #expect(Self.sizes(packing.messages(Self.jobs(130), workers: 2, underway: 4)) == [128])
     #expect(Self.sizes(packing.messages(Self.jobs(1), workers: 2, underway: 3)) == [1])
+    // They wait for a while only, and travel together then.
+    #expect(
+      Self.sizes(packing.messages(Self.jobs(20), workers: 2, underway: 4, isDue: true)) == [20])
     // Long ones may wait on a machine without a worker.
     #expect(
-      Self.sizes(Self.packing(5_000_000).messages(Self.jobs(2), workers: 1, underway: 9)) == [1, 1])
+      Self.sizes(Self.packing(10_000_000).messages(Self.jobs(2), workers: 1, underway: 9)) == [
+        1, 1,
+      ])
     #expect(
       Self.sizes(packing.messages(Self.jobs(2, isSmall: false), workers: 1, underway: 9)) == [1, 1])
   }

@@ -27,6 +27,8 @@ package final class NATSConnection: LoopExtension {
   package private(set) var isClosed = false
   /// Whether the connection isn't interrupted, as far as is known.
   package private(set) var isConnected = true
+  /// When the server last showed by a message that it is there, in nanoseconds of the system's clock.
+  package private(set) var lastReceived = SystemClock().now()
   /// Called when the connection is lost.
   package var onDisconnect: (() -> Void)?
   /// Called when there is a connection again. All subscriptions are in effect then.
@@ -36,6 +38,11 @@ package final class NATSConnection: LoopExtension {
 
   /// How many events are handled in one turn of the loop.
   private static let eventsPerTurn = 256
+
+  /// What sends the last messages; nil before `close`.
+  private var lastWork: ExternalWork?
+  /// Whether the connection is closed and the server has all that was published, or hasn't taken it for 1 s.
+  package var hasEnded: Bool { isClosed && lastWork?.isOver != false }
 
   private init(
     _ handle: NATSHandle, _ receiver: NATSReceiver, _ settings: NATSSettings, _ loop: EventLoop
@@ -257,13 +264,16 @@ package final class NATSConnection: LoopExtension {
 
   private func handle(_ event: NATSReceiver.Event) {
     switch event {
-    case .message(let number, let message): subscriptions[number]?.handler(message)
+    case .message(let number, let message):
+      lastReceived = SystemClock().now()
+      subscriptions[number]?.handler(message)
     case .disconnected:
       guard isConnected else { return }
       isConnected = false
       onDisconnect?()
     case .reconnected:
       isConnected = true
+      lastReceived = SystemClock().now()
       onReconnect?()
       for (_, handler) in reconnectHandlers.sorted(by: { $0.key < $1.key }) where !isClosed {
         handler()
@@ -283,6 +293,7 @@ package final class NATSConnection: LoopExtension {
     if isClosed { return }
     loop.checkThread()
     let external = loop.mailbox.begin()
+    lastWork = external
     loop.scheduleAside(after: .seconds(1)) { external.end() }
     end(external)
     loop.extensions[ObjectIdentifier(self)] = nil

@@ -46,6 +46,9 @@ package struct NATSSettings: Sendable {
     if parts.count > Self.mostServers {
       throw .usage("at most \(Self.mostServers) servers can be given")
     }
+    if parts.count > 1, parts.contains(where: \.isEmpty) {
+      throw .usage("the URLs have commas between them, and one of them is empty")
+    }
     for part in parts { try add(ByteString(Array(part))) }
   }
 
@@ -54,6 +57,9 @@ package struct NATSSettings: Sendable {
 
   private mutating func add(_ url: ByteString) throws(FlowError) {
     guard let parts = URLParts(url) else { throw Self.wrongForm(url) }
+    if let port = parts.wrongPort {
+      throw .usage("the port of a URL is a number from 1 to 65535, not '\(port)'")
+    }
     if parts.isEncrypted { tls.isRequired = true }
     servers.append("\(parts.isEncrypted ? "tls" : "nats")://\(parts.host):\(parts.port)")
     guard let first = parts.user else { return }
@@ -83,6 +89,8 @@ package struct NATSSettings: Sendable {
     var isEncrypted = false
     var host = ""
     var port = NATSSettings.usualPort
+    /// The digits of a port that can't be one.
+    var wrongPort: ByteString?
     /// Decoded.
     var user: ByteString?
     var password: ByteString?
@@ -137,10 +145,12 @@ package struct NATSSettings: Sendable {
       guard !name.isEmpty, isName else { return false }
       host = String(decoding: name, as: UTF8.self)
       guard let digits else { return true }
-      guard let number = UInt16(String(decoding: digits, as: UTF8.self)), number > 0,
-        digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
-      else { return false }
-      port = Int(number)
+      guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return false }
+      if let number = UInt16(String(decoding: digits, as: UTF8.self)), number > 0 {
+        port = Int(number)
+      } else {
+        wrongPort = ByteString(Array(digits))
+      }
       return true
     }
 
