@@ -93,6 +93,8 @@ let package = Package(
       dependencies: [
         "FlowScripting", "FlowHTTP", "FlowJournal", "LuaVM", "FlowEngine", "CFlowSystem",
       ],
+      // What `--init` writes.
+      resources: [.embedInCode("Project/hello.lua"), .embedInCode("Project/hello_test.lua")],
       swiftSettings: strict,
       linkerSettings: [
         // A bare Lua host starts in 1.1 to 1.2 times the time of lua5.4 with these flags, in 1.8
@@ -102,9 +104,9 @@ let package = Package(
             // The linker of the toolchain: it folds functions with the same code into one (`--icf`), 0.4 MB, which
             // concerns the Swift ones, whose addresses nothing compares, and can leave sections out.
             "-use-ld=lld", "-Xlinker", "--icf=all",
-            // No tables for exceptions, 1.9 MB: frames.ld says why.
+            // No tables for exceptions, 1.9 MB: discard.ld says why.
             "-Xlinker", "--no-eh-frame-hdr",
-            "-Xlinker", "--script=\(Context.packageDirectory)/scripts/link/frames.ld",
+            "-Xlinker", "--script=\(Context.packageDirectory)/scripts/link/discard.ld",
             // No shared Swift runtime.
             "-static-stdlib",
             // No shared libstdc++: `-static-stdlib` asks for `-lstdc++`, finds the empty linker

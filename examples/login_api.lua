@@ -2,7 +2,8 @@
 -- One upload is refused at first and tried again; an unknown account ends the flow at its first op.
 local flow = require "flow"
 
-local server <close> = flow.exec({ "python3", "examples/servers/login.py" }, { stdin = "pipe" })
+local here = arg[0]:match "^(.*)/" or "."
+local server <close> = flow.exec({ "python3", here .. "/servers/login.py" }, { stdin = "pipe" })
 local api = flow.http.client { base = server:lines()() }
 
 local LoginOp = flow.op("LoginOp", {

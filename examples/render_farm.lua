@@ -1,8 +1,8 @@
+-- run: $DIR/picture.pgm
 -- A picture that several machines compute: each op gets the scene as a file, computes some rows,
 -- and gives them as a file. If FLOWLUA_REMOTE names a server, the machines are those that have
 -- joined it. Otherwise the script starts a server and two machines on this one, if nats-server is
 -- installed, and ends them with itself.
--- run: $DIR/picture.pgm
 local flow = require "flow"
 local fs = require "flow.fs"
 
@@ -31,12 +31,19 @@ end })
 local program = 0
 while arg[program - 1] do program = program - 1 end
 
+-- The path of nats-server; nil if it isn't installed. Debian has it in /usr/sbin, where the shells
+-- of ordinary users don't look.
+local function find_server()
+  local search = 'PATH="$PATH:/usr/local/sbin:/usr/sbin"; command -v nats-server'
+  return flow.exec({ "sh", "-c", search }, { check = false }):await().stdout:match "[^\n]+"
+end
+
 -- Starts a server and two machines, and returns the URL of the server.
-local function start_farm(folder)
+local function start_farm(nats_server, folder)
   for _ = 1, 20 do
     local port = math.random(20000, 31999)
     local url = "nats://127.0.0.1:" .. port
-    local server = { "nats-server", "-js", "-a", "127.0.0.1", "-p", port, "-sd", folder }
+    local server = { nats_server, "-js", "-a", "127.0.0.1", "-p", port, "-sd", folder }
     farm[1] = start(server, "Server is ready")
     if farm[1] then
       for _, name in ipairs { "east", "west" } do
@@ -51,8 +58,9 @@ end
 
 local place = "remote"
 if not os.getenv "FLOWLUA_REMOTE" then
-  if flow.exec({ "sh", "-c", "command -v nats-server" }, { check = false }):await().status == 0 then
-    flow.remote { url = start_farm(fs.temp_dir()) }
+  local nats_server = find_server()
+  if nats_server then
+    flow.remote { url = start_farm(nats_server, fs.temp_dir()) }
   else
     print "nats-server isn't installed: the rows are computed by workers of this process"
     place = "worker"

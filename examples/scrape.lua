@@ -2,7 +2,8 @@
 -- items are fetched, at most 20 a second; a server that asks for more patience gets it.
 local flow = require "flow"
 
-local server <close> = flow.exec({ "python3", "examples/servers/shop.py" }, { stdin = "pipe" })
+local here = arg[0]:match "^(.*)/" or "."
+local server <close> = flow.exec({ "python3", here .. "/servers/shop.py" }, { stdin = "pipe" })
 local shop = flow.http.client { base = server:lines()(), rate = { 20, per = 1 }, timeout = 10 }
 
 local ReadPageOp = flow.op("ReadPageOp", {

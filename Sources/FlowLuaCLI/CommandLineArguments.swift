@@ -42,6 +42,8 @@ final class CommandLineArguments {
   private(set) var options = LongOptions()
 
   private let vector: [ByteString]
+  /// The indices of `--init` and its folder.
+  private var project: Range<Int>?
   /// The index of the script's name in the vector; the end if there is none.
   private var scriptIndex: Int
 
@@ -59,7 +61,10 @@ final class CommandLineArguments {
         break scan
       }
       if word.bytes.starts(with: "--".utf8) {
-        index += try options.parse(word, next: index + 1 < vector.count ? vector[index + 1] : nil)
+        let count = try options.parse(
+          word, next: index + 1 < vector.count ? vector[index + 1] : nil)
+        if project == nil, options.project != nil { project = index..<(index + count) }
+        index += count
       } else {
         index += try takeShort(at: index)
       }
@@ -71,6 +76,19 @@ final class CommandLineArguments {
       if !isAfterDashes { lateSandbox = vector[(index + 1)...].first(where: Self.asksForSandbox) }
     }
     try options.confinement?.check()
+    try options.checkWritten()
+  }
+
+  /// Refuses whatever is on the command line beside `--init`, which executes no script.
+  func checkProject() throws(Misuse) {
+    guard let project,
+      let other = vector.indices.dropFirst().first(where: { !project.contains($0) })
+    else { return }
+    let word = vector[other]
+    throw LongOptions.misuse(
+      word.bytes.first == UInt8(ascii: "-")
+        ? "option '--init' can't be combined with '\(word)'"
+        : "option '--init' takes one folder and executes no script: '\(word)' is too much")
   }
 
   /// A word after the script that would be an option before it, and with which the user may believe that the script is
@@ -143,6 +161,14 @@ final class CommandLineArguments {
     return .require(
       module: ByteString(Array(value.bytes[(sign + 1)...])),
       global: ByteString(Array(value.bytes[..<sign])))
+  }
+
+  /// The first kind of short option that executes code; nil without one.
+  var codeOption: ByteString? {
+    if executes { return "-e" }
+    if isInteractive { return "-i" }
+    for case .require in preparations { return "-l" }
+    return nil
   }
 
   /// The words of the table `arg`: the script at 0, its arguments after it, all earlier words at

@@ -25,6 +25,7 @@ final class Interpreter {
     self.arguments = arguments
     // Before a sandbox removes the variables.
     let remoteKey = RemoteOptions.key(arguments)
+    let refusesDeprecated = try Self.refusesDeprecated(arguments)
     let server = try RemoteOptions.settings(arguments)
     let confinement = try Confinement(arguments)
     messages = Messages(program: arguments.program)
@@ -64,8 +65,11 @@ final class Interpreter {
       if let workers = arguments.options.workers { host.workerLimit = workers }
       host.remoteSettings = remote
       host.remoteKey = remoteKey
+      if let options = arguments.options.remote { host.remoteDefaults = options.defaults }
       host.hasStartedMachines = hosts != nil
       host.onRemoteWarning = { messages.say($0) }
+      host.deprecations =
+        refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
       signals.catchTermination(host) {
@@ -86,6 +90,20 @@ final class Interpreter {
         host.onNeedOfOutcome = { run, place in monitors.end(because: run, isNeededAt: place) }
       }
     }
+  }
+
+  /// Whether `FLOWLUA_DEPRECATIONS` makes warnings of deprecations errors.
+  private static func refusesDeprecated(
+    _ arguments: CommandLineArguments
+  ) throws(CommandLineArguments.Misuse) -> Bool {
+    guard !arguments.ignoresEnvironment, let value = getenv("FLOWLUA_DEPRECATIONS") else {
+      return false
+    }
+    let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
+    guard text.isEmpty || text == "warn" || text == "error" else {
+      throw LongOptions.misuse("FLOWLUA_DEPRECATIONS is 'warn' or 'error', not '\(text)'")
+    }
+    return text == "error"
   }
 
   /// Runs everything to its end; returns the exit status.
@@ -122,7 +140,7 @@ final class Interpreter {
     if succeeds, keeping?.endRehearsal() == false { succeeds = false }
     Keeping.end(isFinished: succeeds && !monitors.hasFailed)
     if Keeping.hasFailed { succeeds = false }
-    deferred.close()
+    deferred.closeAtExit()
     if monitors.hasFailed { succeeds = false }
     if let exceeded = limit?.message {
       // Code may have caught the error.

@@ -120,6 +120,10 @@ final class Keeping {
       Self.messages = messages
       Self.open = keeping
       if rehearses { keeping.onRehearsal = { [unowned self] in note($0, $1) } }
+      Self.isRehearsal = rehearses
+      if case .run(let id)? = choice {
+        keeping.onMissingRun = { Self.end(withoutRun: id, because: $0, of: $1) }
+      }
       // Scripts can end by os.exit, too.
       on_exit({ status, _ in Keeping.end(isFinished: status == 0) }, nil)
     }
@@ -230,16 +234,36 @@ final class Keeping {
 
   // MARK: The end
 
+  /// Ends the process where the first run of the script would begin: the run of `--resume` isn't among those of the
+  /// script.
+  private static func end(
+    withoutRun id: ByteString, because error: FlowError, of runs: [ByteString]?
+  ) -> Never {
+    let known: ByteString =
+      switch runs?.count {
+      case nil: "--runs lists those that there are"
+      case 0?: "the script has none there"
+      default:
+        "the latest runs of the script: "
+          + (runs ?? []).suffix(5).reduce("") { $0.isEmpty ? $1 : "\($0), \($1)" }
+      }
+    messages?.say("option '--resume=\(id)': \(error.messageBytes); \(known)")
+    EventLoop.endPrograms()
+    exit(1)
+  }
+
   /// The exit status of a script that SIGTERM has ended, and that `--resume` continues.
   static let resumableStatus: Int32 = 75
 
   // Unsafe: used on the main thread only, also while the process exits.
   private nonisolated(unsafe) static var open: ScriptKeeping?
   private nonisolated(unsafe) static var messages: Messages?
+  private nonisolated(unsafe) static var isRehearsal = false
   /// Whether the end of the script couldn't be recorded.
   private(set) nonisolated(unsafe) static var hasFailed = false
 
-  /// Records the end of the script, unless that was done; returns whether it was kept.
+  /// Records the end of the script, unless that was done, and says how a run continues that hasn't finished. A script
+  /// that ends in the middle with status 0 has chosen that. Returns whether it was kept.
   @discardableResult
   static func end(isFinished: Bool) -> Bool {
     guard let open else { return false }
@@ -247,6 +271,10 @@ final class Keeping {
     guard open.isOpen else { return false }
     do throws(FlowError) {
       try open.end(isFinished: isFinished)
+      if !isFinished, !isRehearsal, let id = open.id {
+        let option: ByteString = open.continuesNamedRun ? "--resume=\(id)" : "--resume"
+        messages?.say("run \(id) is kept; \(option) continues it")
+      }
       return true
     } catch {
       messages?.say(error.messageBytes)

@@ -71,6 +71,10 @@ struct LongOptions {
   private(set) var confinement: ConfinementOptions?
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
   private(set) var annotations: ByteString?
+  /// The folder of `--init`.
+  private(set) var project: ByteString?
+  /// The first option that has an effect only if a script is executed here.
+  private(set) var scriptOption: ByteString?
 
   private enum Name: String, CaseIterable {
     case annotations, check, color, events, follow, forget, from, grace, graph, help, keep, only,
@@ -80,6 +84,7 @@ struct LongOptions {
     case why, workers
     case sandbox
     case hosts, insecure, join, name, remote, tags
+    case project = "init"
     case hostsAddress = "hosts-address"
     case hostsCommand = "hosts-command"
     case hostsLauncher = "hosts-launcher"
@@ -101,6 +106,17 @@ struct LongOptions {
     case trustCode = "trust-code"
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
+
+    /// Whether an option has an effect only if a script is executed here, and its user would miss that.
+    var concernsScript: Bool {
+      switch self {
+      case .check, .events, .from, .graph, .keep, .noCache, .only, .otlp, .remoteShared,
+        .remoteTimeout, .report, .resume, .settle, .storeLimit, .summary, .timeLimit, .timeline,
+        .trace, .trustCode, .virtualClock, .why:
+        true
+      default: false
+      }
+    }
 
     /// Whether the value `-` is standard output.
     var mayBeStdout: Bool {
@@ -190,6 +206,24 @@ struct LongOptions {
     }
   }
 
+  /// Refuses to write over a script: its name follows an option easily whose file was forgotten. Also refuses files
+  /// that can't be written: at the end of the script it would be too late.
+  func checkWritten() throws(CommandLineArguments.Misuse) {
+    var files = writtenAtEnd
+    if let events, events != "-" { files.append(("--events", events)) }
+    for (option, path) in files {
+      if TextFile.isScript(path) {
+        throw Self.misuse(
+          "option '\(option)' would write over the script '\(path)': the file to write comes before it"
+        )
+      }
+      let isReplaced = option != "--events" && option != "--graph"
+      if let reason = TextFile.obstacle(to: path, isReplaced: isReplaced) {
+        throw Self.misuse("option '\(option)' can't write '\(path)': \(reason)")
+      }
+    }
+  }
+
   /// Parses an option; returns the number of its words.
   mutating func parse(
     _ word: ByteString, next: ByteString?
@@ -201,6 +235,7 @@ struct LongOptions {
     guard let name = Name(rawValue: String(written.description.dropFirst(2))) else {
       throw Self.misuse(Self.unknown(written))
     }
+    if name.concernsScript, scriptOption == nil { scriptOption = written }
     switch name {
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .from,
       .grace,
@@ -230,7 +265,7 @@ struct LongOptions {
       case .remote: machines.server = given
       case .remoteShared: try machines.addShared(given)
       case .remoteTimeout: try machines.setTimeout(given)
-      case .tags: machines.setTags(given)
+      case .tags: try machines.setTags(given)
       case .timeLimit: try limits.limitTime(given)
       case .color: color = try Self.color(given)
       case .events: events = given
@@ -258,6 +293,13 @@ struct LongOptions {
       let isNext =
         value == nil && next.map { $0.bytes.first != UInt8(ascii: "-") || $0 == "-" } == true
       machines.join(value ?? (isNext ? next : nil))
+      return isNext ? 2 : 1
+    case .project:
+      let isNext = value == nil && next.map { $0.bytes.first != UInt8(ascii: "-") } == true
+      project = value ?? (isNext ? next : ".")
+      if project?.isEmpty == true {
+        throw Self.misuse("option '--init' needs the name of a folder, or none: --init FOLDER")
+      }
       return isNext ? 2 : 1
     case .summary:
       try parseSummary(value ?? "text")
@@ -312,7 +354,7 @@ struct LongOptions {
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .forget,
       .from,
       .grace, .graph, .hosts, .hostsAddress, .hostsCommand, .hostsLauncher, .join, .keep,
-      .memoryLimit, .name, .olderThan, .only, .openFiles, .otlp, .progress,
+      .memoryLimit, .name, .olderThan, .only, .openFiles, .otlp, .progress, .project,
       .remote, .remoteShared, .remoteTimeout, .report, .resume, .tags,
       .sandbox, .settle, .show, .store, .storeLimit, .summary, .timeLimit, .timeline, .trace,
       .workers:

@@ -26,6 +26,7 @@ struct RemoteCommands {
     if let starter {
       var settings = try RemoteOptions.settings(
         starter.url, arguments, naming: "option '--join -'")
+      settings.isForOwnMachines = true
       do throws(FlowError) { if let key = starter.key { try settings.setKey(key) } } catch {
         throw LongOptions.misuse("option '--join -': \(error.messageBytes)")
       }
@@ -50,13 +51,13 @@ struct RemoteCommands {
       say("no process can be started that ends programs: \(String(cString: strerror(problem)))")
       return 1
     }
+    var offer = RemoteMachine.Offer(
+      name: options.name ?? RemoteOptions.hostName, workers: 0, tags: options.tags)
     try confinement.begin(nil)
     do {
       let host = try makeHost()
       defer { host.close() }
-      let offer = RemoteMachine.Offer(
-        name: options.name ?? RemoteOptions.hostName,
-        workers: arguments.options.workers ?? host.workerLimit, tags: options.tags)
+      offer.workers = arguments.options.workers ?? host.workerLimit
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       var result: Result<RemoteMachine, FlowError>?
       try starter?.watch(on: host.loop)
@@ -70,7 +71,7 @@ struct RemoteCommands {
         say(error.messageBytes)
         return 1
       case .success(let machine)?:
-        let workers = machine.workers == 1 ? "1 worker" : "\(machine.workers) workers"
+        let workers = Self.count(machine.workers, "worker")
         // Who has started it knows that.
         if starter == nil {
           say("joined \(machine.server) as \(offer.name), with \(workers)")
@@ -129,13 +130,21 @@ struct RemoteCommands {
     }
   }
 
+  /// `1 worker`, `2 workers`.
+  private static func count(_ number: Int, _ noun: ByteString) -> ByteString {
+    "\(number) \(noun)\(number == 1 ? "" : "s")"
+  }
+
   private func list(_ answers: [RemoteMachines.Answer], _ settings: RemoteSettings) -> Int32 {
     for answer in answers {
       let machine = answer.info
       let tags = machine.tags.reduce("") { $0 + " " + $1 }
-      let delay = FlowValue.text(of: .microseconds(answer.delay.inSeconds * 1e6))
+      let delay = Durations.text(of: answer.delay.clampedNanoseconds)
+      let (workers, cores) = (
+        Self.count(machine.workers, "worker"), Self.count(machine.cores, "core")
+      )
       var line: ByteString =
-        "\(machine.name): \(machine.workers) workers, \(machine.cores) cores, flowlua \(machine.version), Lua \(machine.lua), \(delay)"
+        "\(machine.name): \(workers), \(cores), flowlua \(machine.version), Lua \(machine.lua), \(delay)"
       if !tags.isEmpty { line = line + ", tags" + tags }
       if let refusal = answer.refusal {
         line =

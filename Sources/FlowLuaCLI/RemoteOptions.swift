@@ -57,7 +57,10 @@ final class RemoteOptions {
     }
   }
 
-  func setTags(_ text: ByteString) {
+  func setTags(_ text: ByteString) throws(CommandLineArguments.Misuse) {
+    do throws(FlowError) { try RemoteMachine.Offer.check(tags: text) } catch {
+      throw LongOptions.misuse("option '--tags': \(error.messageBytes)")
+    }
     tags = text
     joiningOption = joiningOption ?? "--tags"
   }
@@ -78,21 +81,43 @@ final class RemoteOptions {
   }
 
   /// Refuses options that have no effect together.
-  func check(_ script: CommandLineArguments.Script?) throws(CommandLineArguments.Misuse) {
-    if joins || checks, started != nil {
-      throw LongOptions.misuse(
-        "option '\(joins ? "--join" : "--remote-check")' can't be combined with '--hosts'")
-    }
+  func check(_ arguments: CommandLineArguments) throws(CommandLineArguments.Misuse) {
     if joins {
-      if server != nil || checks {
-        throw LongOptions.misuse("option '--join' can't be combined with '--remote'")
+      let others = [
+        ("--hosts", started != nil), ("--remote", server != nil), ("--remote-check", checks),
+      ]
+      for case (let other, true) in others {
+        throw LongOptions.misuse("option '--join' can't be combined with '\(other)'")
       }
-      if script != nil {
-        throw LongOptions.misuse("option '--join' executes no script: it waits for those of others")
-      }
+      try refuseScript(arguments, "--join", "it waits for those of others")
     } else if let joiningOption {
       throw LongOptions.misuse("option '\(joiningOption)' needs --join")
+    } else if checks {
+      if started != nil {
+        throw LongOptions.misuse("option '--remote-check' can't be combined with '--hosts'")
+      }
+      try refuseScript(arguments, "--remote-check", "it lists machines")
     }
+  }
+
+  /// Refuses a script, and options that have an effect only with one, beside an option that executes none.
+  private func refuseScript(
+    _ arguments: CommandLineArguments, _ option: ByteString, _ purpose: ByteString
+  ) throws(CommandLineArguments.Misuse) {
+    if arguments.script != nil {
+      throw LongOptions.misuse("option '\(option)' executes no script: \(purpose)")
+    }
+    if let other = arguments.codeOption ?? arguments.options.scriptOption {
+      throw LongOptions.misuse(
+        "option '\(option)' executes no script: \(purpose), and '\(other)' has no effect")
+    }
+  }
+
+  /// What `flow.remote` of the script takes for fields that it isn't given.
+  var defaults: RemoteDefaults {
+    var defaults = RemoteDefaults()
+    (defaults.timeout, defaults.isInsecure, defaults.shared) = (timeout, isInsecure, shared)
+    return defaults
   }
 
   /// The name of this machine.
@@ -140,16 +165,20 @@ final class RemoteOptions {
     _ url: ByteString, _ arguments: CommandLineArguments, naming option: ByteString
   ) throws(CommandLineArguments.Misuse) -> RemoteSettings {
     let options = arguments.options.remote
+    var settings: RemoteSettings
     do throws(FlowError) {
-      var settings = try RemoteSettings(url: url)
+      settings = try RemoteSettings(url: url)
       settings.isInsecure = options?.isInsecure ?? false
       settings.shared = options?.shared ?? settings.shared
       if let timeout = options?.timeout { settings.timeout = timeout }
       try settings.check()
-      try settings.setKey(key(arguments))
-      return settings
     } catch {
       throw LongOptions.misuse("\(option): \(error.messageBytes)")
     }
+    // Its error names the variable.
+    do throws(FlowError) { try settings.setKey(key(arguments)) } catch {
+      throw LongOptions.misuse(error.messageBytes)
+    }
+    return settings
   }
 }

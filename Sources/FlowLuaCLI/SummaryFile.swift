@@ -6,7 +6,7 @@ struct SummaryFile {
   /// What is written at the end: nothing, unless the new file couldn't be made.
   private var content: [UInt8] = []
   /// The new file; nil before the first run has ended, and for what can't be replaced: stdout, a pipe, a folder
-  /// that isn't there yet.
+  /// that isn't there any more.
   private var replacement: FileReplacement?
   private var problem: SystemError?
   private var hasBegun = false

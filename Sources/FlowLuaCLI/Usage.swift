@@ -82,6 +82,8 @@ enum Usage {
                              one every ten seconds), or never
       --no-progress          the same as --progress=never
       --annotations DIR      write the annotations of 'flow' for LuaLS into a folder
+      --init [FOLDER]        write settings for editors, a .gitignore, a first flow and its test into a
+                             folder, by default the present one; files that exist are kept
       --version              show the version
       --help                 show this help
 
@@ -138,8 +140,11 @@ enum Usage {
 
     The exit status is 0 for success; 1 for an error of the script, an unobserved failure, or wrong
     use of an option of lua5.4; 2 for wrong use of an option of flowlua, or a sandbox that the kernel
-    can't provide; 124 after --time-limit or --cpu-limit; 129 after SIGHUP, 130 after a second
-    Ctrl-C, 143 after SIGTERM.
+    can't provide; 75 after SIGTERM with a run that --resume continues; 124 after --time-limit or
+    --cpu-limit; 129 after SIGHUP, 130 after a second Ctrl-C, 143 after SIGTERM.
+
+    The manual page is flowlua(1). The Debian package has articles and examples in
+    /usr/share/doc/flowlua; begin with articles/Cookbook.md.
 
     """
   }

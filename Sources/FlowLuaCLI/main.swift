@@ -25,17 +25,20 @@ do throws(CommandLineArguments.Misuse) {
   } else if arguments.options.showsVersion {
     Interpreter.printVersion()
     status = 0
+  } else if let folder = arguments.options.project {
+    try arguments.checkProject()
+    status = Project(in: folder, arguments.program).write()
   } else if let folder = arguments.options.annotations {
     status = writeAnnotations(to: folder, arguments.program)
   } else if let command = try arguments.options.kept?.stored.command() {
     status = try KeptRuns(arguments).perform(command)
   } else if let remote = arguments.options.remote, remote.joins || remote.checks {
-    try remote.check(arguments.script)
+    try remote.check(arguments)
     EventLoop.endProgramsWithProcess()
     let commands = RemoteCommands(arguments, remote)
     status = remote.joins ? try commands.join() : try commands.check()
   } else {
-    try arguments.options.remote?.check(arguments.script)
+    try arguments.options.remote?.check(arguments)
     EventLoop.endProgramsWithProcess()
     status = start(arguments)
   }

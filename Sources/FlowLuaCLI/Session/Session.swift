@@ -14,6 +14,8 @@ final class Session {
   private var input: ChunkInput?
   /// The chunks that have run, for `.save`; on a terminal only.
   private var transcript: [[UInt8]] = []
+  /// The function `help`.
+  private var help: LuaReference?
   private var vm: LuaVM { interpreter.vm }
 
   init(_ interpreter: Interpreter) throws {
@@ -76,7 +78,7 @@ final class Session {
   /// Names for sessions only: scripts have just the standard ones.
   private func defineNames() {
     try? vm.setGlobal("flow", .reference(host.module))
-    let help = try? vm.makeFunction { [unowned self] call in
+    help = try? vm.makeFunction { [unowned self] call in
       let about = call.count == 0 ? nil : try call.value(1)
       Output.write(host.help(about: about, columns: terminal.size.columns), toError: false)
       return call.answer()
@@ -131,7 +133,10 @@ final class Session {
     if terminal.showsResults {
       let formatter = ResultFormatter(
         host, columns: terminal.size.columns, hasColors: terminal.hasColors)
-      for value in values { Output.write(formatter.text(of: value) + "\n", toError: false) }
+      for value in values {
+        let text = isHelp(value) ? Self.helpHint : formatter.text(of: value)
+        Output.write(text + "\n", toError: false)
+      }
       return
     }
     do {
@@ -140,6 +145,16 @@ final class Session {
       let text = (error as? LuaError)?.messageBytes.description ?? "\(error)"
       interpreter.messages.say("error calling 'print' (\(text))")
     }
+  }
+
+  private static let helpHint: ByteString =
+    "help(flow.exec), or help \"exec\", describes something; help() says more"
+
+  private func isHelp(_ value: LuaValue) -> Bool {
+    guard case .reference(let reference) = value, reference.vm === vm, let help else {
+      return false
+    }
+    return vm.areSame(reference, help)
   }
 
   // MARK: Errors

@@ -34,7 +34,9 @@ struct SessionInputTests: SessionSuite {
     .components(separatedBy: "\n")
     var blocks: [(language: String, lines: [String])] = []
     var open: (language: String, lines: [String])?
+    var earlier = ""
     for line in lines {
+      defer { earlier = line }
       if let block = open {
         if line == "```" {
           blocks.append(block)
@@ -43,7 +45,8 @@ struct SessionInputTests: SessionSuite {
           open?.lines.append(line)
         }
       } else if line.hasPrefix("```") {
-        open = (String(line.dropFirst(3)), [])
+        // Files belong to the commands after them.
+        open = (earlier.hasPrefix("<!-- file:") ? "file" : String(line.dropFirst(3)), [])
       }
     }
     var examples: [(code: [String], output: [String])] = []

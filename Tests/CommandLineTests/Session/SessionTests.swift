@@ -484,6 +484,8 @@ struct SessionTests: SessionSuite {
   func help() throws {
     let session = try start()
     #expect(try session.enter("help()").contains("help(x) describes"))
+    #expect(try session.enter("help").contains("help(flow.exec), or help \"exec\", describes"))
+    #expect(try session.enter("type(help)").contains("function"))
     #expect(try session.enter("help(flow.sleep)").contains("Waits; everything else continues"))
     #expect(try session.enter("help(flow.spawn)").contains("Task<"))
     try session.enter(

@@ -148,9 +148,9 @@ for path, reason in pairs {
   [folder.path .. "/none/x"] = "No such file or directory", [folder.path] = "Is a directory",
 } do
   result = run("print(1)", { before = { "--events", path } })
-  check.equal(result.status, 1)
+  check.equal(result.status, 2)
   check.equal(result.stdout, "")
-  check.contains(result.stderr, ": can't write events to '" .. path .. "': " .. reason .. "\n")
+  check.contains(result.stderr, ": option '--events' can't write '" .. path .. "': " .. reason .. "\n")
 end
 
 -- Neither a full disk nor a pipe without a reader stops a script; the lost events are counted.

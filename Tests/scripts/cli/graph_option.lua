@@ -1,6 +1,7 @@
 -- The option --graph draws each flow that the script started once, as it was at the start.
 local host = require "host"
 local check = require "check"
+local fs = require "flow.fs"
 local base = os.tmpname()
 
 local function drawn(form, text)
@@ -44,10 +45,11 @@ check.contains(graph, "<svg", "AOp")
 graph = drawn("dot", "")
 check.contains(graph, "digraph")
 
--- What can't be written is an error.
-local failed = host.script("require 'flow'", {}, { before = { "--graph", "/no/such/folder/x.dot" } })
+-- What can't be written any more is an error.
+local gone = fs.temp_dir()
+local failed = host.script("require('flow').fs.remove(arg[1])", { gone }, { before = { "--graph", gone .. "/x.dot" } })
 check.equal(failed.status, 1)
-check.contains(failed.stderr, "can't write the graph to '/no/such/folder/x.dot': No such file")
+check.contains(failed.stderr, "can't write the graph to '" .. gone .. "/x.dot': No such file")
 failed = host.script("local flow = require 'flow' flow.new('x'):run()", {}, {
   before = { "--graph", base .. ".svg" }, environment = { PATH = "/no/such/folder" } })
 check.equal(failed.status, 1)

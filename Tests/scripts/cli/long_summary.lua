@@ -47,7 +47,8 @@ check.equal(#fs.list(folder.path), 1)
 result = host.script(text, {}, { before = { "--virtual-clock", "--summary=json:-" } })
 check_runs(result.stdout)
 local made = folder.path .. "/made"
-result = host.script(text .. " fs.mkdir " .. ("%q"):format(made), {},
+fs.mkdir(made)
+result = host.script(("require('flow').fs.remove(%q)"):format(made) .. text .. (" fs.mkdir(%q)"):format(made), {},
   { before = { "--virtual-clock", "--summary=json:" .. made .. "/summary" } })
 check.equal(result.stderr, "")
 check_runs(fs.read(made .. "/summary"))

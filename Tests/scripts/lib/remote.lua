@@ -14,6 +14,15 @@ local remote = {}
 local Server, Machine = {}, {}
 Server.__index, Machine.__index = Server, Machine
 
+-- In one line, so that lines of errors are those of the script's text.
+local FINISHED = [[
+local function finished(run)
+  local count = 0
+  for _, event in ipairs(run:events()) do if event.kind == "finish" and event.index > 0 then count = count + 1 end end
+  return count
+end]]
+FINISHED = FINISHED:gsub("\n *", " ")
+
 local function quoted(text) return "'" .. tostring(text):gsub("'", [['\'']]) .. "'" end
 
 local function joined(...)
@@ -182,12 +191,13 @@ function Server:wait_for_report(script)
   error("no script has reported", 2)
 end
 
--- Starts it, in the folder `self.cwd` if that is set; returns its task.
+-- Starts it, in the folder `self.cwd` if that is set; returns its task. It has `report()`, for `wait_for_report`, and
+-- `finished(run)`: how many items of a run's groups have finished.
 function Server:start(text, ...)
   local name = os.tmpname()
   local file = assert(io.open(name, "w"))
   file:write("local flow = require 'flow'\n",
-    ("local function report() io.open(%q, 'w'):close() end\n"):format(self.folder .. "/reported"), text)
+    ("local function report() io.open(%q, 'w'):close() end "):format(self.folder .. "/reported"), FINISHED, "\n", text)
   file:close()
   local words = joined(self:at "script", { binary(), "--remote", self.url, "--no-progress" }, self.options, { ... }, { name })
   local task = flow.exec(words, { check = false, cwd = self.cwd, env = self.environment })

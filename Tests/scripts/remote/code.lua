@@ -21,6 +21,9 @@ write("shapes_of_test.lua", [[
 write("inner_of_test.lua", "return { square = function(n) return n * n end }")
 write("late_of_test.lua", "return 'late'")
 write("broken_of_test.lua", "return return")
+-- It is found by its name, and never loaded.
+write("native_of_test.so", "")
+write("outer_of_test.lua", "return require 'native_of_test'")
 
 local server <close> = remote.server()
 server:join "m1"
@@ -42,6 +45,10 @@ local result = server:run(([[
   local Missing = flow.op("MissingOp", { thread = "remote", run = function() require("missing" .. "_of_test") end })
   local message = flow.new("missing"):add(Missing):run().error.message
   print(message:match "^[^\n]+" .. message:match "\n[^\n]*'m1'")
+  package.cpath = "%s/?.so;" .. package.cpath
+  local Native = flow.op("NativeOp", { thread = "remote", run = function() require "outer_of_test" end })
+  message = flow.new("native"):add(Native):run().error.message
+  print(message:match "^[^\n]+" .. message:match "\n[^\n]*'m1'")
   -- A large value goes through the store of objects, both ways.
   local Big = flow.op("BigOp", { needs = { text = "string" }, gives = { back = "string" }, thread = "remote",
     run = function(ctx)
@@ -52,10 +59,11 @@ local result = server:run(([[
   local text = ("x"):rep(3000000)
   local run = flow.new("big"):data { text = text }:add(Big):run()
   print(run.state, run.data.back == text .. "!")
-]]):format(folder.path, folder.path))
+]]):format(folder.path, folder.path, folder.path))
 check.equal(result.stderr, "")
 check.match(result.stdout, "^succeeded\tnil\t10\tlate\n")
 check.match(result.stdout, "broken_of_test.lua:1: ")
 check.match(result.stdout, "\n[^\n]*module 'missing_of_test' not found[^\n]*\n" ..
-  "\tnot sent with the op, and not on the machine 'm1'\nsucceeded\ttrue\n$")
+  "\tnot sent with the op, and not on the machine 'm1'\n[^\n]*module 'native_of_test' not found[^\n]*\n" ..
+  "\ta module in C isn't sent with the op: install it on the machine 'm1'\nsucceeded\ttrue\n$")
 check.equal(result.status, 0)

@@ -13,6 +13,16 @@ check.equal(result.status, 0)
 check.same(place:processes(), {})
 check.equal(place:left(), "")
 
+-- Secrets may be sent to these machines, and back.
+result = place:run([[
+  local Op = flow.op("Op", { needs = { text = "string" }, gives = { token = "string" }, thread = "remote",
+    run = function(ctx) ctx:set("token", flow.secret(ctx:get "text" .. "!")) end })
+  local run = flow.new("f"):data { text = flow.secret "hush" }:add(Op):run()
+  print(run.state, run.error, run.data.token)
+]], "--hosts", "1/a")
+check.equal(result.stderr, "")
+check.equal(result.stdout, "succeeded\tnil\thush!\n")
+
 -- Hosts of a file, and the place of the name in the launcher.
 local list = place:write("list", "# machines\n1/c, 1/user@d # two\n\n")
 place:write("other", "#!/bin/sh\nhost=${1#at=}\nshift\nexec " .. place.launcher .. " \"$host\" \"$@\"\n", true)

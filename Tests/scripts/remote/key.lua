@@ -43,10 +43,37 @@ local op = [[
 ]]
 local succeeds = "succeeded\tnil\ttrue\n"
 
--- Without a key, everybody finds the code there.
+-- Without a key, everybody finds the code there. Secrets aren't sent: other machines may have joined without encryption.
 server:join "open"
-check.equal(server:run(op:format("written in the open", 1)).stdout, succeeds)
+local plain = op:gsub('flow.secret "hush"', '"hush"')
+check.equal(server:run(plain:format("written in the open", 1)).stdout, succeeds)
 check.equal(is_stored "written in the open", true)
+check.match(server:run(op:format("x", 1)).stdout, "a secret isn't sent without encryption, since others might read it")
+-- Nor are those of an op, which ends with that; in texts they are replaced.
+local gives = server:run [[
+  local Op = flow.op("Op", { needs = { fails = "boolean" }, gives = { token = "string" }, thread = "remote",
+    run = function(ctx)
+      local word = ("xyz"):rep(5)
+      local token = flow.secret(word)
+      ctx:log("logs " .. word)
+      flow.exec({ "true", word }):await()
+      if ctx:get "fails" then error { message = "fails with " .. word, field = word } end
+      ctx:set("token", token)
+      flow.sleep(3600)
+    end })
+  for _, fails in ipairs { false, true } do
+    local run = flow.new("f"):data { fails = fails }:add(Op):run()
+    print(run.state, run.error.kind, run.error.message, run.error.field, run.data.token)
+    for _, event in ipairs(run:events()) do
+      if event.kind == "log" then print(event.message) end
+      for name, value in pairs(event) do assert(not tostring(value):find(("xyz"):rep(5), 1, true), name) end
+    end
+  end
+]]
+check.equal(gives.stderr, "")
+check.match(gives.stdout, "^failed\tusage\ta secret isn't sent without encryption, [^\n]*FLOWLUA_REMOTE_KEY\tnil\tnil\n"
+  .. "logs <redacted>\nfailed\terror\t[^\n]*fails with <redacted>\tnil\tnil\nlogs <redacted>\n$")
+check.equal(is_stored(("xyz"):rep(5)), false)
 
 -- With it nobody does. Large values travel as well.
 server.environment = { FLOWLUA_REMOTE_KEY = "a key of enough bytes" }
@@ -67,7 +94,7 @@ server.url = url:gsub("127.0.0.1", "0.0.0.0")
 check.match(server:run(op:format("x", 1)).stderr, "the connection isn't encrypted: use tls")
 check.equal(server:run(op:format("x", 1), "--insecure").stdout, succeeds)
 server.environment = nil
-check.match(server:run(op:format("x", 1), "--insecure").stdout, "a secret isn't sent .* without encryption")
+check.match(server:run(op:format("x", 1), "--insecure").stdout, "a secret isn't sent without encryption")
 server.url = url
 
 -- Another key, and none.
@@ -77,7 +104,7 @@ end
 check.match(checked().stdout, "^closed: [^\n]*: refused, it has a FLOWLUA_REMOTE_KEY, and here is none; this is [^\n]*\nopen: ")
 server.machines[1]:signal "TERM"
 server.machines[1]:wait()
-local result = server:run(op:format("x", 1), "--remote-timeout", "0.5")
+local result = server:run(plain:format("x", 1), "--remote-timeout", "0.5")
 check.contains(result.stderr, "closed can't execute ops of this script: it has a FLOWLUA_REMOTE_KEY, and here is none")
 check.match(result.stdout, "no machine that has joined .*; closed: it has a FLOWLUA_REMOTE_KEY, and here is none %(waited 0.5s")
 server.environment = { FLOWLUA_REMOTE_KEY = "another key of enough bytes" }

@@ -52,8 +52,8 @@ check.equal(is_sanitized ~= nil or messages < count * 9 // 10, true, messages)
 -- Items that fail.
 check.equal(run "if n % 10 == 0 then error('no ' .. n) end", succeeded(count * 9 // 10))
 
--- One item keeps its worker until all others have ended.
-check.equal(run("if n == late then repeat until io.open(folder .. '/done') end", [[
+-- One item keeps its worker until the script knows that all others have ended, also those just before it.
+local until_all_others = [[
   local ended = 0
   repeat
     flow.sleep(0.05)
@@ -63,7 +63,12 @@ check.equal(run("if n == late then repeat until io.open(folder .. '/done') end",
     end
   until ended == count - 1
   flow.fs.write(folder .. "/done", "")
-]]), succeeded(count))
+]]
+for _, long in ipairs { "late", "count" } do
+  local act = ("if n == %s then repeat until io.open(folder .. '/done') end"):format(long)
+  check.equal(run(act, until_all_others), succeeded(count))
+  os.remove(server.folder .. "/done")
+end
 
 -- A stop reaches those that are busy, those that wait for them, and those that no machine has.
 check.equal(run([[

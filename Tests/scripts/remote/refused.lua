@@ -82,10 +82,19 @@ do
   check.match(server:run(op, "--remote-timeout", "0.5").stdout, "no machine that has joined nats://127.0.0.1:%d+ executes it %(waited 0.5s")
   server:join("m1", "--tags", "cpu")
   local tagged = op:gsub("gives", "tags = 'gpu', gives")
-  check.match(server:run(tagged, "--remote-timeout", "1").stdout, "none has the tags 'gpu'")
-  server:join("m2", "--tags", "big,gpu")
+  check.match(server:run(tagged, "--remote-timeout", "1").stdout, "none has the tags 'gpu'; m1 has the tags 'cpu' %(waited 1s")
+  -- The options are the defaults of flow.remote.
+  check.match(without_server({ "--remote-timeout", "0.5" }, ("flow.remote { url = %q }\n"):format(server.url) .. tagged).stdout,
+    "none has the tags 'gpu'; m1 has the tags 'cpu' %(waited 0.5s")
+  server:join("m2", "--tags", "big,gpu", "--workers", "1")
   check.equal(server:run(tagged).stdout, "succeeded\tnil\n")
   local listed = host.run(host.binary, { "--remote", server.url, "--remote-check" })
   check.equal(listed.status, 0)
-  check.match(listed.stdout, "^m1: 2 workers, %d+ cores, flowlua [%d.]+, Lua 5%.4%.%d+, [%d.e-]+s, tags cpu\nm2: .*, tags big gpu\n$")
+  check.match(listed.stdout,
+    "^m1: 2 workers, %d+ cores, flowlua [%d.]+, Lua 5%.4%.%d+, [%d.]+ %S+, tags cpu\nm2: 1 worker, .*, tags big gpu\n$")
+  -- At most five machines are named.
+  for k = 1, 5 do server:join("n" .. k) end
+  check.match(server:run(op:gsub("gives", "tags = 'fast', gives"), "--remote-timeout", "0.5").stdout,
+    "none has the tags 'fast'; m1 has the tags 'cpu'; m2 has the tags 'big gpu'; n1 has no tags; n2 has no tags; " ..
+    "n3 has no tags; 2 more %(waited 0.5s")
 end

@@ -18,14 +18,7 @@ local script = server:start [[
   for k = 1, 100 do list[k] = k end
   local run = flow.new("work"):data { ns = list }
     :add_grouped(Op, { input = "ns", output = "rs", max_concurrent = 4 }):start()
-  local function finished()
-    local count = 0
-    for _, event in ipairs(run:events()) do
-      if event.kind == "finish" and event.index > 0 then count = count + 1 end
-    end
-    return count
-  end
-  while finished() < 4 do flow.sleep(0.001) end
+  while finished(run) < 4 do flow.sleep(0.001) end
   report()
   run:await()
   local good = 0

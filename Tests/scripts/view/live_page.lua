@@ -74,12 +74,15 @@ page = data(fs.read(file))
 check.equal(page.stage, "live")
 check.equal(page.runs[1].name, "killed")
 
--- A page that can't be written is reported once, at the end. The script isn't disturbed.
+-- A page that can't be written any more is reported once, at the end. The script isn't disturbed.
+local gone = folder .. "/gone"
+fs.mkdir(gone)
 result = host.script([[
   local flow = require "flow"
+  flow.fs.remove(...)
   flow.new("long"):add(flow.op("LongOp", function() flow.sleep(0.5) end)):run()
   print "done"
-]], {}, { before = { "--timeline", folder .. "/none/page.html" } })
+]], { gone }, { before = { "--timeline", gone .. "/page.html" } })
 check.equal(result.stdout, "done\n")
 check.equal(result.status, 1)
 local _, count = result.stderr:gsub("can't write the timeline", "")

@@ -79,7 +79,8 @@ result = host.script(head .. "AOp:run()", {}, { before = { "--otlp", server:url(
   environment = { OTEL_EXPORTER_OTLP_TIMEOUT = "50" } })
 check.equal(result.status, 0)
 check.contains(result.stderr, "can't send the spans: ")
-result = host.script(head .. "AOp:run()", {}, { before = { "--otlp=" .. folder .. "/no/file" } })
+local gone = fs.temp_dir()
+result = host.script(head .. "AOp:run() flow.fs.remove(arg[1])", { gone }, { before = { "--otlp=" .. gone .. "/file" } })
 check.equal(result.status, 1)
 check.contains(result.stderr, "can't write the spans: ")
 -- Nothing was started: nothing is sent.

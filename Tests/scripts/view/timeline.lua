@@ -129,9 +129,12 @@ for _, given in ipairs(names) do
 end
 
 -- A file that can't be written.
-result = host.script(source, {}, { before = { "--virtual-clock", "--timeline", folder .. "/none/page.html" } })
+local gone = folder .. "/gone"
+fs.mkdir(gone)
+result = host.script(source .. "flow.fs.remove(arg[1])", { gone }, {
+  before = { "--virtual-clock", "--timeline", gone .. "/page.html" } })
 check.equal(result.status, 1)
-check.contains(result.stderr, "can't write the timeline: ", "/none/page.html", "No such file or directory")
+check.contains(result.stderr, "can't write the timeline: ", "/gone/page.html", "No such file or directory")
 result = host.script(source .. ("run:timeline(%q)"):format(folder .. "/none/x.html"), {}, { before = { "--virtual-clock" } })
 check.contains(result.stderr, "/none/x.html", "No such file or directory")
 result = host.run(host.binary, { "--timeline" })

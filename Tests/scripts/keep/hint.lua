@@ -1,0 +1,68 @@
+-- A kept run that hasn't finished says at the end of the process how it continues, and no other one does.
+-- clock: real: the script is another program
+local check, flow, kept = require "check", require "flow", require "kept"
+
+local text = [[
+local FirstOp = flow.op("FirstOp", function() end)
+local LastOp = flow.op("LastOp", function(ctx)
+  local how = os.getenv "HOW"
+  if how == "fail" then ctx:fail "no" end
+  if how == "exit" then os.exit(0) end
+  if how == "exit 3" then os.exit(3) end
+  if how == "wait" then effect "waiting" flow.sleep(600) end
+end)
+if os.getenv "HOW" == "nothing" then error "early" end
+flow.new("work"):add(FirstOp):add(LastOp):run()
+if os.getenv "HOW" == "error" then error "late" end
+]]
+
+-- What the last line on stderr says about a kept run.
+local function hint(result) return result.stderr:match "flowlua: (run %w+ is kept;[^\n]*)\n$" end
+
+local script, id
+local function expects(status, option, options, how)
+  options.environment = { HOW = how }
+  local result = script:run(options)
+  check.equal(result.status, status, result.stderr)
+  id = script:run({ "--runs" }).stdout:match "\n(r%w+)[^\n]*\n$"
+  check.equal(hint(result), option and ("run %s is kept; %s continues it"):format(id, option:gsub("ID", id)) or nil,
+    how .. " " .. table.concat(options, " "))
+  check.equal(select(2, result.stderr:gsub("is kept;", "")), option and 1 or 0)
+end
+
+-- Failures and errors, whoever asks for the keeping.
+script = kept.script(text)
+for _, how in ipairs { "fail", "error", "exit 3" } do
+  local status = how == "exit 3" and 3 or 1
+  expects(status, "--resume", { "--keep" }, how)
+  expects(status, "--resume", { "--resume" }, how)
+end
+expects(1, "--resume=ID", { "--resume=" .. id }, "fail")
+expects(1, "--resume", { "--from", "LastOp" }, "fail")
+
+-- What only rehearses, has begun no run, has finished, or has itself chosen to pause, says nothing.
+for _, options in ipairs { { "--why" }, { "--check" }, { "--only", "LastOp" } } do
+  script:run { "--keep", environment = { HOW = "fail" } }
+  expects(options[1] == "--only" and 1 or 0, nil, options, "fail")
+end
+expects(1, nil, { "--keep" }, "nothing")
+expects(0, nil, { "--resume" }, "exit")
+expects(0, nil, { "--resume" }, "no")
+expects(1, nil, {}, "fail")
+
+script = kept.script("flow.keep()\n" .. text)
+expects(1, "--resume", {}, "fail")
+script = kept.script(text:gsub(":run%(%)", ":run(nil, { keep = true })"))
+expects(1, "--resume", {}, "fail")
+
+-- Signals.
+for signal, status in pairs { INT = 1, TERM = 75, HUP = 129 } do
+  script = kept.script(text)
+  local program = script:start { "--keep", environment = { HOW = "wait" } }
+  kept.waits(function() return flow.fs.exists(script.folder .. "/effects") end)
+  flow.exec({ "kill", "-" .. signal, tostring(program.pid) }):await()
+  local result = program:await()
+  check.equal(result.status, status)
+  check.match(hint(result) or "", "^run r%w+ is kept; %-%-resume continues it")
+  check.equal(script:run({ "--resume" }).stderr, "")
+end
