@@ -340,16 +340,24 @@ part("remote", function()
       peer = { wall = b[1] }, unit = "us", by = "wall", more = 150 }
   end
   do
-    -- Once: the content travels once. All that was written before is on the disk.
-    local one <close> = servers.nats(flowlua, 1)
-    server = one
     local sent, got = compiled .. "/sent", compiled .. "/got"
     assert(os.execute(("truncate -s 1G '%s'"):format(sent)))
-    local function settled(run)
-      assert(os.execute "sync")
-      return run()
+    -- Each time with another server and machine, because the content travels once.
+    local function fresh(run, ...)
+      local words = { ... }
+      return function()
+        local one <close> = servers.nats(flowlua, 1)
+        server = one
+        -- All that was written before is on the disk.
+        assert(os.execute "sync")
+        return run(table.unpack(words))()
+      end
     end
-    local a, b = settled(remote("file", sent)), settled(by_hand("file", sent, got))
+    local ours_runs, peer_runs = fresh(remote, "file", sent), fresh(by_hand, "file", sent, got)
+    -- Not counted: a virtual machine gets its memory when it is written to for the first time.
+    ours_runs()
+    peer_runs()
+    local a, b = in_turn(ours_runs, peer_runs)
     os.remove(sent)
     os.remove(got)
     row { name = "1 GiB to another machine / libnats in C", ours = time(a), peer = { wall = b[1] },

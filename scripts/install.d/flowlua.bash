@@ -14,7 +14,7 @@ _flowlua() {
     option=${word%%=*} word=${word#*=}
   elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers ||
     $before == --annotations || $before == --grace || $before == --progress || $before == --report ||
-    $before == --older-than || $before == --settle || $before == --show || $before == --forget ||
+    $before == --older-than || $before == --settle || $before == --show || $before == --forget || $before == --init ||
     $before == --from || $before == --only || $before == --allow-env || $before == --allow-read ||
     $before == --allow-write || $before == --cpu-limit || $before == --memory-limit || $before == --open-files ||
     $before == --hosts || $before == --hosts-address || $before == --hosts-command || $before == --hosts-launcher ||
@@ -36,7 +36,7 @@ _flowlua() {
     --hosts) mapfile -t COMPREPLY < <(compgen -P "$list" -A hostname -- "${word#"$list"}") ;;
     --allow-read | --allow-write) mapfile -t COMPREPLY < <(compgen -P "$list" -f -- "${word#"$list"}") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
-    --annotations | --store | --remote-shared) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    --annotations | --init | --store | --remote-shared) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --graph | --events | --otlp | --report | --timeline | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --forget)
       # Only ages go without a run.
@@ -51,7 +51,7 @@ _flowlua() {
             --hosts | --hosts-address | --hosts-command | --hosts-launcher | --name | --remote | --remote-shared | --remote-timeout | --tags | \
             --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
-          --join | --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
+          --join | --forget | --init) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
           --otlp) [[ ${COMP_WORDS[at + 1]} == *.@(json|jsonl|ndjson) || ${COMP_WORDS[at + 1]} == *://* || ${COMP_WORDS[at + 1]} == - ]] && at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
@@ -62,7 +62,7 @@ _flowlua() {
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W '--allow-env --allow-net --allow-read --allow-run --allow-write
           --annotations --check --color --cpu-limit --events --follow --forget --from --grace --graph --help
-          --hosts --hosts-address --hosts-command --hosts-launcher --insecure --join --keep --memory-limit --name --no-cache --no-progress --older-than --only --open-files --otlp
+          --hosts --hosts-address --hosts-command --hosts-launcher --init --insecure --join --keep --memory-limit --name --no-cache --no-progress --older-than --only --open-files --otlp
           --progress --remote --remote-check --remote-shared --remote-timeout --report --resume --runs
           --sandbox --sandbox=strict --settle --show --store --store-limit
           --summary --summary=json --tags --time-limit --timeline --trace --trust-code --verify --version

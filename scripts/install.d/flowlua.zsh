@@ -22,6 +22,7 @@ _arguments -S -s \
   '--hosts-address=[the address of this machine for machines that ssh does not connect]:address:' \
   '--hosts-command=[the command that calls flowlua on the hosts]:command:' \
   '--hosts-launcher=[the command that executes another one on a host]:command:' \
+  '--init=[write settings for editors, a first flow and its test]::folder:_files -/' \
   '--insecure[let servers of other machines be reached without TLS]' \
   '--join=[execute ops of scripts elsewhere]::URL of the server:' \
   '--keep[keep what the ops finish]' \
