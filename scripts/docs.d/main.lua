@@ -4,8 +4,8 @@ package.path = here .. "/?.lua;examples/lib/?.lua;" .. package.path
 local flow = require "flow"
 local annotations, bindings = require "annotations", require "bindings"
 local comments, links, mentions = require "comments", require "links", require "mentions"
-local page, pictures = require "page", require "pictures"
-local phrases, shots = require "phrases", require "shots"
+local page, phrases = require "page", require "phrases"
+local shots = require "shots"
 local snippets, symbols = require "snippets", require "symbols"
 local specification = require "specification"
 local targets = require "targets"
@@ -106,23 +106,17 @@ run:await()
 local snippet_count = 0
 for _, each in ipairs(run.data.counts) do snippet_count = snippet_count + each end
 
--- `<!-- picture: docs/run.svg of FILE -->`: a terminal that shows what an example prints, or
--- its timeline if the picture is a `.png`.
+-- `<!-- picture: FILE.png of EXAMPLE -->`: the timeline of an example.
 for _, each in ipairs(pages) do
   for number, line in ipairs(each.lines) do
-    local path, example = line:match "^<!%-%- picture: (%S+) of (%S+) %-%->$"
-    if path and path:find "%.png$" then
+    local name, example = line:match "^<!%-%- picture: (%S+)%.png of (%S+) %-%->$"
+    if name then
       local file = scratch .. "/picture.html"
       local digest = shots.page(os.getenv "FLOWLUA", example, file) .. "\n"
-      local name = path:match "^(.*)%.png$"
       local is_current = read(name .. ".sha256") == digest
-        and read(path) and read(name .. "~dark.png")
+        and read(name .. ".png") and read(name .. "~dark.png")
       if not is_current and not check then shots.take(file, name) end
       put(name .. ".sha256", digest, number)
-    elseif path then
-      local result = flow.exec(
-        { os.getenv "FLOWLUA", "--virtual-clock", example }, { env = { TZ = "UTC" } })
-      put(path, pictures.terminal("scripts/flowlua " .. example, result:await().stdout), number)
     end
   end
 end

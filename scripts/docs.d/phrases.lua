@@ -113,6 +113,16 @@ local function luacats(lines)
   return units.list
 end
 
+-- Comments of scripts that fill their lines.
+local function script(lines)
+  local units = new_units()
+  for number, line in ipairs(lines) do
+    local text = line:match "^%s*%-%-(.*)$"
+    if text then units.add(number, text) else units.close() end
+  end
+  return units.list
+end
+
 -- Comments of Swift and C. Strings, also those of several lines, are skipped.
 local function comments(lines)
   local units, in_text, in_block, in_code = new_units(), false, false, false
@@ -178,7 +188,8 @@ local function html(lines)
 end
 
 local readers = {
-  { "%.md$", markdown }, { "%.1$", manual }, { "%.d%.lua$", luacats }, { "%.html$", html },
+  { "%.md$", markdown }, { "%.1$", manual }, { "%.d%.lua$", luacats }, { "%.lua$", script },
+  { "%.html$", html },
   { "%.swift$", comments }, { "%.[ch]$", comments }, { "%.cpp$", comments },
   { "%.js$", comments }, { "%.css$", comments },
 }

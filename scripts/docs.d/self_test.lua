@@ -69,6 +69,12 @@ stands
 a list; it stands
 in it.
 ]],
+  lua = [[
+-- It goes
+-- on.
+print "it answers"
+  -- It answers.
+]],
   ["d.lua"] = [[
 ---A function that is used
 ---anew.
@@ -182,7 +188,7 @@ struct S {
     "new/other.lua:1: scripts/docs.d/specification.lua has no heading")
 
   problems = {}
-  for _, kind in ipairs { "1", "d.lua", "md", "swift" } do
+  for _, kind in ipairs { "1", "d.lua", "lua", "md", "swift" } do
     local name = scratch .. "/stilted." .. kind
     do
       local file <close> = assert(io.open(name, "w"))
@@ -192,6 +198,7 @@ struct S {
   end
   expect(problems, "stilted.1:8: 'stands in': write 'is in' or 'is'",
     "stilted.d.lua:2: 'anew': write 'again'", "stilted.d.lua:3: 'answers': write",
+    "stilted.lua:1: 'goes on': write", "stilted.lua:4: 'answers': write",
     "stilted.md:2: 'goes on': write", "stilted.md:6: 'answers': write",
     "stilted.swift:1: 'answers': write", "stilted.swift:2: 'goes on': write",
     "stilted.swift:7: 'answers': write", "stilted.swift:11: 'stands in': write")
