@@ -45,6 +45,26 @@ struct JetStreamTests {
     #expect(name.kind == .usage)
   }
 
+  @Test("takes a stream that another program creates at the same time")
+  func concurrentCreation() throws {
+    let it = try Fixture()
+    let other = StreamSettings("OTHER", subjects: ["s.>"])
+    let settings = StreamSettings("S", subjects: ["s.>"])
+    // The server refuses the subjects, as it does then.
+    _ = try it.result { it.jetStream.ensureStream(other, then: $0) }
+    let refusal = try it.error { it.jetStream.ensureStream(settings, then: $0) }
+    #expect(refusal.message.hasSuffix("(nats_10065)"))
+    let found = try it.result { then in
+      it.jetStream.ensureStream(settings, then: then)
+      _ = it.loop.scheduleOutside(after: .milliseconds(50)) {
+        it.jetStream.deleteStream("OTHER") { _ in
+          it.jetStream.call("STREAM.CREATE.S", settings.json) { _ in }
+        }
+      }
+    }
+    #expect(found.name == "S")
+  }
+
   @Test("gives a stream that is there what it needs, and keeps what an administrator has changed")
   func changedSettings() throws {
     let it = try Fixture()

@@ -16,7 +16,9 @@ package struct JetStreamProblem: Error, Sendable, Equatable {
   static let otherLastMessage: Int64 = 10071
   /// A cluster has no leader for the stream just now.
   static let unavailable: Int64 = 10008
-  static let otherStreamOfName: Int64 = 10058
+  /// There is a stream of the name, with other settings or with the same subjects: nats-server says the latter when two
+  /// programs create one at the same time, and of other streams as well.
+  static let existingStream: Set<Int64> = [10058, 10065]
   /// A stream would have more copies than there are servers with room for them.
   static let tooFewServers: Set<Int64> = [10005, 10023, 10074]
   /// JetStream isn't enabled, for the account or at all.
@@ -148,9 +150,26 @@ package final class JetStream {
         single.replicas = 1
         return createStream(single, then: then)
       }
-      guard code == JetStreamProblem.otherStreamOfName else { return then(result) }
-      // Somebody else has created it meanwhile.
-      adaptStream(settings) { adapted in then(adapted.flatMap { $0.map { .success($0) } ?? result })
+      guard JetStreamProblem.existingStream.contains(code) else { return then(result) }
+      // Somebody else creates it at the same time.
+      adaptStream(settings, looks: Self.looks) { adapted in
+        then(adapted.flatMap { $0.map { .success($0) } ?? result })
+      }
+    }
+  }
+
+  /// How often it is looked for a stream that somebody else creates, and the time between two looks.
+  private static let looks = 6
+  private static let pause = Duration.milliseconds(100)
+
+  private func adaptStream(
+    _ settings: StreamSettings, looks: Int,
+    then: @escaping (Result<StreamInfo?, FlowError>) -> Void
+  ) {
+    adaptStream(settings) { [self] result in
+      guard case .success(nil) = result, looks > 1 else { return then(result) }
+      _ = connection.loop.scheduleOutside(after: Self.pause) { [self] in
+        adaptStream(settings, looks: looks - 1, then: then)
       }
     }
   }
