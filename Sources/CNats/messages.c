@@ -1,9 +1,41 @@
 // Messages, and subscriptions to them.
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
+
+enum {
+  /// How many messages wait for their destruction at most, and how many bytes their data has.
+  MOST_DONE = 64,
+  MOST_DONE_BYTES = 1 << 16,
+};
+
+/// The messages that have no further use.
+static struct {
+  pthread_mutex_t lock;
+  natsMsg *list[MOST_DONE];
+  size_t count, bytes;
+} done = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/// Destroys a message, with others. The library frees messages on a thread of its own and wakes that thread for each
+/// one, which took a tenth of the time of an op on another machine.
+static void discard(natsMsg *message) {
+  natsMsg *list[MOST_DONE];
+  size_t count = 0;
+  int size = cnats_library.natsMsg_GetDataLength(message);
+  pthread_mutex_lock(&done.lock);
+  done.list[done.count++] = message;
+  done.bytes += size > 0 ? (size_t)size : 0;
+  if (done.count == MOST_DONE || done.bytes > MOST_DONE_BYTES) {
+    count = done.count;
+    memcpy(list, done.list, count * sizeof list[0]);
+    done.count = done.bytes = 0;
+  }
+  pthread_mutex_unlock(&done.lock);
+  for (size_t i = 0; i < count; i++) cnats_library.natsMsg_Destroy(list[i]);
+}
 
 static natsStatus add_headers(natsMsg *message, const char *headers, size_t size) {
   const char *next = headers, *end = headers + size;
@@ -35,7 +67,7 @@ static natsStatus publish(
   if (status != NATS_OK) return status;
   status = add_headers(message, headers, headers_size);
   if (status == NATS_OK) status = cnats_library.natsConnection_PublishMsg(connection, message);
-  cnats_library.natsMsg_Destroy(message);
+  discard(message);
   return status;
 }
 
@@ -54,7 +86,7 @@ static void receive_one(
   (void)connection;
   (void)subscription;
   cnats_used_events()->received((uint64_t)(uintptr_t)context, message);
-  cnats_library.natsMsg_Destroy(message);
+  discard(message);
 }
 
 natsStatus cnats_subscribe(

@@ -4,15 +4,16 @@ package import FlowEngine
 /// messages: what scripts and machines share. Confined to the thread of its loop.
 ///
 /// Jobs are in a stream from which the server hands each one to one machine; it hands a job out again when the machine
-/// doesn't extend its lease. Reports are in a stream from which each script takes its own. What has no use later is
-/// no part of a stream: presence, stops.
+/// doesn't extend its lease. Reports about kept ops, and those for which a script has no time, are in a stream from which
+/// each script takes its own. What has no use later is no part of a stream: presence, stops, other reports.
 ///
 /// Subjects, with `C` for the compatibility of both sides, and `S` for the id of a script:
 /// - `flowlua.work.C.TAGS.S`: jobs
 /// - `flowlua.news.S`: reports
 /// - `flowlua.begun.S`: what a machine has, or has begun
 /// - `flowlua.stop.C.S`: requests to stop jobs
-/// - `flowlua.ask.S`: a question whether the script is still there, or which jobs are still to be executed
+/// - `flowlua.ask.S`: a question whether the script is still there, which jobs are still to be executed, or whether the
+///   script takes reports
 /// - `flowlua.who`, `flowlua.here`: the question which machines are there, and their answers
 ///
 /// With a key, everything but the last line is sealed, and `C` has the key's name: who has another one gets no jobs.
@@ -385,7 +386,8 @@ package final class RemoteQueue {
     _ = try connection.subscribe("flowlua.stop.\(compatibility).*", handler: handler)
   }
 
-  /// Replies to machines that ask whether the script is there, or which of its jobs they are to execute.
+  /// Replies to machines that ask whether the script is there, which of its jobs they are to execute, or whether it takes
+  /// reports.
   ///
   /// - Parameters:
   ///   - script: The id of the script.
@@ -434,7 +436,7 @@ package final class RemoteQueue {
     }
   }
 
-  /// Says that a job is about to begin, before it can end this process.
+  /// Says that a machine has jobs, or begins them.
   package func announce(_ report: [UInt8], script: ByteString) {
     // Without it the script learns of it from the next report.
     try? publish(report, to: "flowlua.begun.\(script)", of: script)

@@ -126,7 +126,7 @@ final class RemoteDispatcher {
   private func end(_ job: Job, _ error: FlowError) {
     guard remove(job) else { return }
     job.task.lost(error, worker: -1, isReplaced: false)
-    job.external.end()
+    job.external.endOnLoop()
   }
 
   /// Forgets a job that has ended; false if it had ended before.
@@ -424,7 +424,7 @@ final class RemoteDispatcher {
         if case .ended = event.what {
           guard remove(job) else { return }
           job.task.handle(event)
-          job.external.end()
+          job.external.endOnLoop()
         } else {
           job.task.handle(event)
         }

@@ -348,7 +348,7 @@ final class RemoteLease: WorkerTask {
 
   private func send(_ bytes: [UInt8], isLast: Bool) {
     isSending = true
-    session.report(bytes) { [weak machine, self] result in
+    session.report(bytes, isKept: !identity.isEmpty) { [weak machine, self] result in
       guard let machine else { return }
       switch result {
       case .success:

@@ -388,7 +388,7 @@ package final class RemoteMachine {
     }
   }
 
-  /// Says that this machine has jobs, or is about to begin them, before they can end this process.
+  /// Says that this machine has jobs, or begins them: at once, because they may end this process.
   func announce(_ reports: [RemoteReport], to script: ByteString) {
     queue.announce(RemoteProtocol.bundle(reports.map(\.bytes)), script: script)
   }

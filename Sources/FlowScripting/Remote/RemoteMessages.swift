@@ -232,8 +232,8 @@ struct RemoteReport {
 enum RemoteQuestion {
   /// Which jobs the machine is to execute, that were handed out before: some of them may have ended.
   case jobs([(number: UInt64, round: UInt64)])
-  /// Whether the script has taken these reports, which the server has no room for. It takes them once it has those with
-  /// numbers up to this one in the stream.
+  /// Whether the script has taken these reports, which aren't in the stream. It takes them once it has those with numbers up
+  /// to this one there.
   case reports([UInt8], after: UInt64)
 
   var bytes: [UInt8] {

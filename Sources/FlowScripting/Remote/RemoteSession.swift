@@ -22,8 +22,18 @@ final class RemoteSession {
   private let queue: RemoteQueue
   /// The number in the stream of the last report that was stored.
   private var stored: UInt64 = 0
-  /// The reports that are sent at the end of the turn, with what is called once each is stored.
-  private var reports: [(bytes: [UInt8], then: (Result<UInt64, FlowError>) -> Void)] = []
+  /// A report that is sent at the end of the turn.
+  private struct Outgoing {
+    let bytes: [UInt8]
+    let isKept: Bool
+    let then: (Result<UInt64, FlowError>) -> Void
+  }
+
+  private var reports: [Outgoing] = []
+  /// How many bytes of reports are passed to the script now.
+  private var passing = 0
+  /// Until when the script gets reports by the stream only, because it had no time for others: on the system's clock.
+  private var busyUntil: Int64 = 0
 
   init(
     _ script: ByteString, _ pool: WorkerPool, _ settings: RemoteJob.Settings, _ queue: RemoteQueue
@@ -36,11 +46,23 @@ final class RemoteSession {
 
   /// Reports in one message have so many bytes at most, or are one.
   private static let mostBytes = 131_072
+  /// So many bytes of reports are passed to a script at a time: the server drops a connection that takes them too slowly.
+  private static let mostPassing = 1_048_576
+  /// For how many nanoseconds a script that hasn't replied counts as busy.
+  private static let rest: Int64 = 1_000_000_000
 
-  /// Sends a report to the script, in a message with others; `then` is called when the server has stored it, or the
-  /// script has it.
-  func report(_ bytes: [UInt8], then: @escaping (Result<UInt64, FlowError>) -> Void) {
-    reports.append((bytes, then))
+  /// Sends a report to the script, in a message with others; `then` is called when the script has it, or the server has
+  /// stored it.
+  ///
+  /// - Parameters:
+  ///   - bytes: The report.
+  ///   - isKept: Whether it is about an op of a kept run: the server stores it, because another process of the script may
+  ///     read it.
+  ///   - then: Gets the number of the report in the stream; 0 if it isn't there.
+  func report(
+    _ bytes: [UInt8], isKept: Bool = false, then: @escaping (Result<UInt64, FlowError>) -> Void
+  ) {
+    reports.append(Outgoing(bytes: bytes, isKept: isKept, then: then))
     if reports.count == 1 { queue.connection.loop.enqueue { [self] in sendReports() } }
   }
 
@@ -55,24 +77,43 @@ final class RemoteSession {
       }
       let next = part.isEmpty ? rest.prefix(1) : part
       rest = rest.dropFirst(next.count)
-      let bundle = RemoteProtocol.bundle(next.map(\.bytes))
-      queue.report(bundle, script: script) { [self] result in
-        switch result {
-        case .success(let number):
-          stored = max(stored, number)
-        case .failure(let error) where error.jetStreamCode != nil:
-          return pass(bundle) { isTaken in
-            for report in next { report.then(isTaken ? .success(0) : result) }
-          }
-        case .failure: break
-        }
-        for report in next { report.then(result) }
-      }
+      send(next, RemoteProtocol.bundle(next.map(\.bytes)))
     }
   }
 
-  /// Passes reports to the script itself, because the server has no room for them: it has room again once the jobs that
-  /// they are about are removed.
+  /// Passes reports to the script itself if it may have time for them, which takes half as long as the way through the
+  /// stream.
+  private func send(_ reports: ArraySlice<Outgoing>, _ bundle: [UInt8]) {
+    guard bundle.count <= Self.mostBytes, passing + bundle.count <= Self.mostPassing,
+      LuaVM.monotonicTime >= busyUntil, !reports.contains(where: \.isKept)
+    else { return store(reports, bundle) }
+    passing += bundle.count
+    pass(bundle) { [self] isTaken in
+      passing -= bundle.count
+      if !isTaken { busyUntil = LuaVM.monotonicTime.later(by: Self.rest) }
+      // A script that has ended reads nothing any more.
+      guard isTaken || isOver else { return store(reports, bundle) }
+      for report in reports { report.then(.success(0)) }
+    }
+  }
+
+  /// Has the server store reports until the script takes them.
+  private func store(_ reports: ArraySlice<Outgoing>, _ bundle: [UInt8]) {
+    queue.report(bundle, script: script) { [self] result in
+      switch result {
+      case .success(let number):
+        stored = max(stored, number)
+      case .failure(let error) where error.jetStreamCode != nil:
+        // It has room again once the jobs that the reports are about are removed.
+        return pass(bundle) { isTaken in
+          for report in reports { report.then(isTaken ? .success(0) : result) }
+        }
+      case .failure: break
+      }
+      for report in reports { report.then(result) }
+    }
+  }
+
   private func pass(_ bundle: [UInt8], then: @escaping (_ isTaken: Bool) -> Void) {
     queue.ask(script, RemoteQuestion.reports(bundle, after: stored).bytes) { reply in
       then(reply.flatMap { RemoteQuestion.readReply($0) } != nil)

@@ -225,8 +225,8 @@ final class WorkerPool {
       case .start: start()
       case .assign(let number, let worker):
         if let task = tasks[number], let order = task.order(for: worker) {
-          task.begun(in: lane(of: worker))
           send(order, to: worker)
+          task.begun(in: lane(of: worker))
         } else {
           // It needs none any more.
           tasks[number] = nil
@@ -304,7 +304,7 @@ final class WorkerPool {
   /// Lets the loop end, as far as it depends on an idle worker.
   private func release(_ worker: Int) {
     guard state.tasks(of: worker).isEmpty else { return }
-    workers[worker].external?.end()
+    workers[worker].external?.endOnLoop()
     workers[worker].external = nil
     workers[worker].alarm?.cancel()
     workers[worker].alarm = nil
@@ -345,7 +345,7 @@ final class WorkerPool {
   /// provides that clock.
   private func fellAsleep(_ worker: Int, _ sleep: WorkerReport.Sleep) {
     if sleep == .idle {
-      workers[worker].external?.end()
+      workers[worker].external?.endOnLoop()
       workers[worker].external = nil
     }
     guard case .until(let time) = sleep else { return }
@@ -359,7 +359,7 @@ final class WorkerPool {
       wokeUp(worker)
       workers[worker].channel.sendTime(now: loop.now())
     }
-    workers[worker].external?.end()
+    workers[worker].external?.endOnLoop()
     workers[worker].external = nil
   }
 
@@ -411,7 +411,7 @@ final class WorkerPool {
     guard workers.indices.contains(worker), workers[worker].isAlive else { return }
     workers[worker].isAlive = false
     workers[worker].channel.close()
-    workers[worker].external?.end()
+    workers[worker].external?.endOnLoop()
     workers[worker].external = nil
     workers[worker].alarm?.cancel()
     workers[worker].alarm = nil
