@@ -1,5 +1,4 @@
--- A report that is lost on its way to the script comes again, in a kept run after later ones: nothing of an op is missing
--- then.
+-- A report that is lost on its way to the script comes again, of a kept op after later ones: nothing of it is missing then.
 -- python: socket
 -- clock: real: the server waits before it delivers a report again
 local check, flow, remote = require "check", require "flow", require "remote"
