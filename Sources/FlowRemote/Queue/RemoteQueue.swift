@@ -33,6 +33,9 @@ package final class RemoteQueue {
 
   /// How long a machine has a job without extending its lease.
   package static let lease = Duration.seconds(5)
+  /// For so many nanoseconds after a new connection the server may hand out jobs that have ended: one that was killed has
+  /// forgotten what was last acknowledged, and that somebody had them.
+  package static let doubt: Int64 = 30_000_000_000
   /// How often a job is handed out: more often its machines are lost.
   package static let mostDeliveries = 3
   /// How many jobs of a set of tags all machines may have at a time.
@@ -405,7 +408,8 @@ package final class RemoteQueue {
 
   // MARK: For machines
 
-  /// Asks a script something, or with an empty question only whether it is there: that has an empty reply.
+  /// Asks a script something, or with an empty question only whether it is there: that has a reply of one byte if the
+  /// script has a new connection, and else an empty one.
   ///
   /// - Parameters:
   ///   - script: The id of the script.

@@ -45,6 +45,8 @@ final class RemoteDispatcher {
   private var lostAt: Int64?
   /// Since when there is one.
   private var connectedAt: Int64 = 0
+  /// Until when machines ask which jobs are left, after a new connection: see `RemoteQueue.doubt`.
+  private var doubtUntil: Int64 = 0
 
   /// How many reports may be on their way.
   private static let reportWindow = 512
@@ -220,6 +222,7 @@ final class RemoteDispatcher {
     guard let lostAt else { return }
     self.lostAt = nil
     connectedAt = LuaVM.monotonicTime
+    doubtUntil = connectedAt.later(by: RemoteQueue.doubt)
     try? queue.connection.publish("flowlua.who", "")
     let now = LuaVM.monotonicTime
     for job in jobs.values.sorted(by: { $0.number < $1.number }) {
@@ -327,24 +330,25 @@ final class RemoteDispatcher {
     outbox?.put(job)
   }
 
-  /// The jobs that a machine is to execute, among those that another machine had before. The others of a message are
-  /// sent again, each by itself: one of them may be what has ended that machine.
+  /// The jobs that a machine is to execute, among those that another machine had before. Those of a message that was lost
+  /// are sent again, each by itself: one of them may be what has ended that machine.
   private func reply(to question: [UInt8]) -> [UInt8] {
     let asked: [(number: UInt64, round: UInt64)]
+    let wereLost: Bool
     switch RemoteQuestion.read(question) {
-    case .jobs(let jobs)?: asked = jobs
+    case .jobs(let jobs, wereLost: let lost)?: (asked, wereLost) = (jobs, lost)
     case .reports(let bundle, let number)?:
       guard let order, order.passed >= number else { return [] }
       order.passOn(bundle)
       return RemoteQuestion.reply([])
-    case nil: return []
+    case nil: return question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : []
     }
     let wanted = asked.compactMap { asked in
       jobs[asked.number].flatMap { job in
         job.round == asked.round && job.stop == nil && job.delivered == nil ? job : nil
       }
     }
-    guard asked.count > 1 else {
+    guard wereLost, asked.count > 1 else {
       return RemoteQuestion.reply(wanted.map(\.number))
     }
     for job in wanted {

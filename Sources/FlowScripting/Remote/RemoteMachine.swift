@@ -40,11 +40,13 @@ package final class RemoteMachine {
   private var timer: LoopTimer?
   private var waitingTimer: LoopTimer?
   private var lastLook = LuaVM.monotonicTime
+  /// Until when scripts are asked which jobs are left, after a new connection: see `RemoteQueue.doubt`.
+  private var doubtUntil: Int64 = 0
   /// When this process last continued after it had stood still; 0 for never.
   private var lastStart: Int64 = 0
   /// The subject of its messages to itself.
   private let echo = NATSConnection.newInbox()
-  private var isLeaving = false
+  private(set) var isLeaving = false
   private var hasLeft = false
   var hasEnded = false
   /// Whether it ends by itself when its server is gone, because it was started for one script.
@@ -159,7 +161,10 @@ package final class RemoteMachine {
     } catch {
       return then(error)
     }
-    queue.connection.onReconnect = { [weak self] in self?.sayHere() }
+    queue.connection.onReconnect = { [weak self] in
+      self?.doubtUntil = LuaVM.monotonicTime.later(by: RemoteQueue.doubt)
+      self?.sayHere()
+    }
     begin(tags.subsets, then)
   }
 
@@ -304,16 +309,21 @@ package final class RemoteMachine {
         if session == nil { refuse(reports, handout, script) } else { handout.drop() }
         return arrived(jobs.count)
       }
-      if message.deliveries == 1 { return take(jobs, handout, message, session) }
+      let isInDoubt = LuaVM.monotonicTime < max(doubtUntil, session.doubtUntil)
+      // The server may have forgotten that a machine had them, which counts as a hand-out.
+      let deliveries = UInt64(min(message.deliveries, 254)) + (isInDoubt ? 1 : 0)
+      if deliveries == 1 { return take(jobs, handout, deliveries, session) }
       // Some may have ended on the machine that had them, and the script wants to know who has them.
-      let question = RemoteQuestion.jobs(jobs.map { ($0.number, $0.round) })
-      queue.ask(script, question.bytes) { [self] reply in
+      let question = RemoteQuestion.jobs(
+        jobs.map { ($0.number, $0.round) }, wereLost: message.deliveries > 1)
+      // It may have no connection yet. The time is well within the lease.
+      ask(script, question.bytes, for: RemoteQueue.lease.clampedNanoseconds / 2) { [self] reply in
         // Without a reply all are executed: the script drops reports about those that have ended.
         let wanted = reply.flatMap { RemoteQuestion.readReply($0) } ?? jobs.map(\.number)
         let left = jobs.filter { wanted.contains($0.number) }
         for _ in left.count..<jobs.count { handout.ended() }
         arrived(jobs.count - left.count)
-        if !left.isEmpty { take(left, handout, message, session) }
+        if !left.isEmpty { take(left, handout, deliveries, session) }
       }
     }
   }
@@ -329,10 +339,8 @@ package final class RemoteMachine {
   }
 
   private func take(
-    _ jobs: [RemoteJob], _ handout: RemoteHandout, _ message: JetStreamMessage,
-    _ session: RemoteSession
+    _ jobs: [RemoteJob], _ handout: RemoteHandout, _ deliveries: UInt64, _ session: RemoteSession
   ) {
-    let deliveries = UInt64(min(message.deliveries, 255))
     // The server has an earlier request for it.
     if standsStill, freePlaces <= -jobs.count {
       for job in jobs {
@@ -402,8 +410,8 @@ package final class RemoteMachine {
       known.lastUsed = LuaVM.monotonicTime
       return then(known)
     }
-    ask(script, until: LuaVM.monotonicTime.later(by: Self.longestSilence / 10)) { [self] isThere in
-      guard isThere else { return then(nil) }
+    ask(script, [], for: Self.longestSilence / 10) { [self] reply in
+      guard let reply else { return then(nil) }
       if let known = sessions[script] { return then(known) }
       let pool = host.makePool()
       pool.conditions = WorkerPool.Conditions(
@@ -412,23 +420,10 @@ package final class RemoteMachine {
         lane: { [name = info.name] in "\(name)/\($0)" })
       pool.onReport = { [weak self] in self?.demand() }
       let made = RemoteSession(script, pool, settings, queue)
+      if !reply.isEmpty { made.doubtUntil = LuaVM.monotonicTime.later(by: RemoteQueue.doubt) }
       sessions[script] = made
       host.sessionPools.append(pool)
       then(made)
-    }
-  }
-
-  /// Asks whether a script is there, again until a time while nobody replies.
-  private func ask(
-    _ script: ByteString, until end: Int64, _ then: @escaping (Bool) -> Void
-  ) {
-    queue.ask(script) { [weak self] reply in
-      guard let self else { return }
-      if reply != nil { return then(true) }
-      guard LuaVM.monotonicTime < end, !isLeaving else { return then(false) }
-      _ = loop.scheduleOutside(after: .milliseconds(500)) { [weak self] in
-        self?.ask(script, until: end, then)
-      }
     }
   }
 

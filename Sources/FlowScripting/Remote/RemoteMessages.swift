@@ -230,8 +230,9 @@ struct RemoteReport {
 
 /// A machine's question to a script.
 enum RemoteQuestion {
-  /// Which jobs the machine is to execute, that were handed out before: some of them may have ended.
-  case jobs([(number: UInt64, round: UInt64)])
+  /// Which jobs the machine is to execute, that were handed out before: some of them may have ended. If they were lost, one
+  /// of them may be what has ended their machine.
+  case jobs([(number: UInt64, round: UInt64)], wereLost: Bool)
   /// Whether the script has taken these reports, which aren't in the stream. It takes them once it has those with numbers up
   /// to this one there.
   case reports([UInt8], after: UInt64)
@@ -239,8 +240,9 @@ enum RemoteQuestion {
   var bytes: [UInt8] {
     RemoteProtocol.message { writer in
       switch self {
-      case .jobs(let jobs):
+      case .jobs(let jobs, let wereLost):
         writer.add(byte: 1)
+        writer.add(wereLost)
         writer.add(list: jobs) { writer, job in
           writer.add(job.number)
           writer.add(job.round)
@@ -258,8 +260,10 @@ enum RemoteQuestion {
     RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
       switch try reader.byte() {
       case 1:
+        let wereLost = try reader.flag()
         return .jobs(
-          try reader.list { (r) throws(MalformedBytes) in (try r.number(), try r.number()) })
+          try reader.list { (r) throws(MalformedBytes) in (try r.number(), try r.number()) },
+          wereLost: wereLost)
       case 2:
         let number = try reader.number()
         return .reports(Array(try reader.part()), after: number)

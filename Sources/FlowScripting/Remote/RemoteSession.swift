@@ -16,6 +16,8 @@ final class RemoteSession {
   var lastUsed = LuaVM.monotonicTime
   /// Whether the script has said that it ends.
   var isOver = false
+  /// Until when it is asked which jobs are left, because it has a new connection: see `RemoteQueue.doubt`.
+  var doubtUntil: Int64 = 0
   /// Whether it is being asked.
   var isAsking = false
 

@@ -94,8 +94,8 @@ struct RemoteMessageTests {
 
   @Test("A question and its reply come back as they were")
   func questions() {
-    let question = RemoteQuestion.jobs([(1, 2), (.max, 0)])
-    guard case .jobs(let jobs)? = RemoteQuestion.read(question.bytes) else {
+    let question = RemoteQuestion.jobs([(1, 2), (.max, 0)], wereLost: true)
+    guard case .jobs(let jobs, wereLost: true)? = RemoteQuestion.read(question.bytes) else {
       Issue.record("no question")
       return
     }
