@@ -311,7 +311,7 @@ package final class RemoteMachine {
       }
       let isInDoubt = LuaVM.monotonicTime < max(doubtUntil, session.doubtUntil)
       // The server may have forgotten that a machine had them, which counts as a hand-out.
-      let deliveries = UInt64(min(message.deliveries, 254)) + (isInDoubt ? 1 : 0)
+      let deliveries = min(message.deliveries, 254) + (isInDoubt ? 1 : 0)
       if deliveries == 1 { return take(jobs, handout, deliveries, session) }
       // Some may have ended on the machine that had them, and the script wants to know who has them.
       let question = RemoteQuestion.jobs(

@@ -51,7 +51,7 @@ final class RemoteSession {
   /// So many bytes of reports are passed to a script at a time: the server drops a connection that takes them too slowly.
   private static let mostPassing = 1_048_576
   /// For how many nanoseconds a script that hasn't replied counts as busy.
-  private static let rest: Int64 = 1_000_000_000
+  private static let longestBusy: Int64 = 1_000_000_000
 
   /// Sends a report to the script, in a message with others; `then` is called when the script has it, or the server has
   /// stored it.
@@ -83,8 +83,8 @@ final class RemoteSession {
     }
   }
 
-  /// Passes reports to the script itself if it may have time for them, which takes half as long as the way through the
-  /// stream.
+  /// Passes reports to the script itself if it may have time for them, which is faster than the way through the stream: an
+  /// op, there and back, takes a fifth less time.
   private func send(_ reports: ArraySlice<Outgoing>, _ bundle: [UInt8]) {
     guard bundle.count <= Self.mostBytes, passing + bundle.count <= Self.mostPassing,
       LuaVM.monotonicTime >= busyUntil, !reports.contains(where: \.isKept)
@@ -92,7 +92,7 @@ final class RemoteSession {
     passing += bundle.count
     pass(bundle) { [self] isTaken in
       passing -= bundle.count
-      if !isTaken { busyUntil = LuaVM.monotonicTime.later(by: Self.rest) }
+      if !isTaken { busyUntil = LuaVM.monotonicTime.later(by: Self.longestBusy) }
       // A script that has ended reads nothing any more.
       guard isTaken || isOver else { return store(reports, bundle) }
       for report in reports { report.then(.success(0)) }
