@@ -5,17 +5,21 @@ import Testing
 
 /// A `nats-server` on a free port of 127.0.0.1 with a folder of its own, until it is released.
 final class TestServer {
-  let port: Int
+  private(set) var port = 0
   let folder: ByteString
   private let options: [String]
   private var process: pid_t = 0
 
   /// Starts a server; it has JetStream unless told otherwise.
   init(hasJetStream: Bool = true, _ options: [String] = []) throws {
-    port = try TestServer.freePort()
     folder = try Folders.makeTemporary()
     self.options = options + (hasJetStream ? ["-js", "-sd", "\(folder)/store"] : [])
-    try start()
+    // Another process may take a port between its choice and the start.
+    for _ in 0..<20 {
+      port = try TestServer.freePort()
+      if try launch() { return }
+    }
+    recordNotReady()
   }
 
   deinit {
@@ -27,13 +31,35 @@ final class TestServer {
 
   /// Starts it with the same port and folder, and waits until it takes connections.
   func start() throws {
+    if try !launch() { recordNotReady() }
+  }
+
+  private var log: ByteString { "\(folder)/log" }
+
+  /// Starts it; returns whether it was ready within a minute. If it wasn't, it has ended.
+  private func launch() throws -> Bool {
+    try? FileRemoval.remove(log, recursive: false, Cancellation())
     process = try TestServer.launch(
-      ["nats-server", "-a", "127.0.0.1", "-p", "\(port)", "-l", "\(folder)/log"] + options)
-    for _ in 0..<500 {
-      if TestServer.accepts(port) { return }
-      usleep(20_000)
+      ["nats-server", "-a", "127.0.0.1", "-p", "\(port)", "-l", "\(log)"] + options)
+    for _ in 0..<6000 {
+      // Its own word: another server may have the port.
+      if readLog().contains("Server is ready" as ByteString) { return true }
+      if waitpid(process, nil, WNOHANG) == process {
+        process = 0
+        return false
+      }
+      usleep(10_000)
     }
-    Issue.record("nats-server takes no connections")
+    kill()
+    return false
+  }
+
+  private func readLog() -> ByteString {
+    (try? Files.read(log, Cancellation())) ?? ""
+  }
+
+  private func recordNotReady() {
+    Issue.record("nats-server isn't ready at port \(port): \(readLog())")
   }
 
   /// Runs a program to its end, which has to be a success.
@@ -89,12 +115,6 @@ final class TestServer {
       if withAddress(port, { bind(descriptor, $0, $1) }) == 0 { return port }
     }
     throw SystemError("no port is free")
-  }
-
-  private static func accepts(_ port: Int) -> Bool {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(descriptor) }
-    return withAddress(port) { Glibc.connect(descriptor, $0, $1) } == 0
   }
 }
 
