@@ -73,6 +73,7 @@ function harness.touch_memory(bytes)
   do
     local strings = {}
     for i = 1, math.min(bytes, half) >> 20 do strings[i] = ("x"):rep(1 << 20) end
+    assert(#strings > 0, "no memory is available")
   end
   collectgarbage()
 end

@@ -30,6 +30,8 @@ package final class RemoteQueue {
   private var forged: Set<ByteString> = []
   /// The objects of jobs that are too large for a message, by their numbers in the stream.
   private var objectsOfJobs: [UInt64: ByteString] = [:]
+  /// Replies to machines that are sent in a moment, together.
+  private var waitingReplies: [(bytes: [UInt8], subject: ByteString, script: ByteString)] = []
 
   /// How long a machine has a job without extending its lease.
   package static let lease = Duration.seconds(5)
@@ -44,6 +46,9 @@ package final class RemoteQueue {
   static let copies = 3
   /// How long a cluster takes at most to choose another leader of a stream.
   private static let election = Duration.seconds(20)
+  /// How long a reply waits that may. An op on another machine, there and back, takes 6 % less time when the reply about
+  /// the end of the op before doesn't travel with it.
+  private static let replyPause = Duration.milliseconds(2)
   /// How long reports wait for a script that is away.
   private static let longestAbsence = Duration.seconds(24 * 3600)
 
@@ -397,13 +402,44 @@ package final class RemoteQueue {
   ///   - answer: Makes the reply to a question.
   /// - Throws: A `FlowError` when the connection is closed.
   package func replyToQuestions(
-    of script: ByteString, _ answer: @escaping ([UInt8]) -> [UInt8]
+    of script: ByteString, _ answer: @escaping ([UInt8]) -> Reply
   ) throws(FlowError) {
     try connection.subscribe("flowlua.ask.\(script)") { [weak self] message in
-      guard let self, let reply = message.reply, let question = bytes(of: message) else { return }
+      guard let self, let subject = message.reply, let question = bytes(of: message) else { return }
+      let reply = answer(question)
+      if reply.mayWait { return replyLater(reply.bytes, subject, script) }
       // Without a reply the machine asks again.
-      try? publish(answer(question), to: reply, of: script)
+      try? publish(reply.bytes, to: subject, of: script)
     }
+  }
+
+  /// What a script replies to a question.
+  package struct Reply {
+    let bytes: [UInt8]
+    let mayWait: Bool
+
+    /// - Parameters:
+    ///   - bytes: The reply.
+    ///   - mayWait: Whether nothing that the machine does next depends on it.
+    package init(_ bytes: [UInt8], mayWait: Bool = false) {
+      self.bytes = bytes
+      self.mayWait = mayWait
+    }
+  }
+
+  private func replyLater(_ bytes: [UInt8], _ subject: ByteString, _ script: ByteString) {
+    waitingReplies.append((bytes, subject, script))
+    guard waitingReplies.count == 1 else { return }
+    connection.loop.scheduleAside(after: Self.replyPause) { [weak self] in
+      self?.sendWaitingReplies()
+    }
+  }
+
+  /// Sends the replies that wait.
+  package func sendWaitingReplies() {
+    let replies = waitingReplies
+    waitingReplies = []
+    for reply in replies { try? publish(reply.bytes, to: reply.subject, of: reply.script) }
   }
 
   // MARK: For machines

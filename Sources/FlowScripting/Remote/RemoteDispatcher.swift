@@ -176,7 +176,9 @@ final class RemoteDispatcher {
         if self?.machines.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
         self?.outbox?.look()
       }
-      try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? [] }
+      try queue.replyToQuestions(of: id) { [weak self] in
+        self?.reply(to: $0) ?? RemoteQueue.Reply([])
+      }
       try queue.connection.subscribe("flowlua.begun.\(id)") { [weak self] in
         if let bytes = queue.bytes(of: $0) { self?.order?.passOn(bytes) }
       }
@@ -332,16 +334,19 @@ final class RemoteDispatcher {
 
   /// The jobs that a machine is to execute, among those that another machine had before. Those of a message that was lost
   /// are sent again, each by itself: one of them may be what has ended that machine.
-  private func reply(to question: [UInt8]) -> [UInt8] {
+  private func reply(to question: [UInt8]) -> RemoteQueue.Reply {
     let asked: [(number: UInt64, round: UInt64)]
     let wereLost: Bool
     switch RemoteQuestion.read(question) {
     case .jobs(let jobs, wereLost: let lost)?: (asked, wereLost) = (jobs, lost)
     case .reports(let bundle, let number)?:
-      guard let order, order.passed >= number else { return [] }
-      order.passOn(bundle)
-      return RemoteQuestion.reply([])
-    case nil: return question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : []
+      guard let order, order.passed >= number else { return RemoteQueue.Reply([]) }
+      let reports = order.passOn(bundle)
+      // After the last report about a job its machine only tells the server so.
+      let isEnd = reports.count == 1 && reports[0].isLast
+      return RemoteQueue.Reply(RemoteQuestion.reply([]), mayWait: isEnd)
+    case nil:
+      return RemoteQueue.Reply(question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : [])
     }
     let wanted = asked.compactMap { asked in
       jobs[asked.number].flatMap { job in
@@ -349,13 +354,13 @@ final class RemoteDispatcher {
       }
     }
     guard wereLost, asked.count > 1 else {
-      return RemoteQuestion.reply(wanted.map(\.number))
+      return RemoteQueue.Reply(RemoteQuestion.reply(wanted.map(\.number)))
     }
     for job in wanted {
       job.isAlone = true
       putAgain(job)
     }
-    return RemoteQuestion.reply([])
+    return RemoteQueue.Reply(RemoteQuestion.reply([]))
   }
 
   // MARK: Reports
@@ -578,6 +583,7 @@ final class RemoteDispatcher {
     link = .closed
     let sequences = Set(jobs.values.compactMap { $0.parcel?.sequence })
     jobs = [:]
+    queue.sendWaitingReplies()
     requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination), queue)
     uploads?.removeStored()
     (uploads, outbox) = (nil, nil)

@@ -34,11 +34,12 @@ final class RemoteReportOrder {
     }
   }
 
-  /// Passes the reports of a bundle on at once.
-  func passOn(_ bundle: [UInt8]) { _ = passOn(bundle, of: nil) }
-
-  private func passOn(_ bundle: [UInt8], of message: JetStreamMessage?) -> Bool {
-    handle(RemoteReport.readAll(bundle), message)
+  /// Passes the reports of a bundle on at once, and returns them.
+  @discardableResult
+  func passOn(_ bundle: [UInt8]) -> [RemoteReport] {
+    let reports = RemoteReport.readAll(bundle)
+    _ = handle(reports, nil)
+    return reports
   }
 
   private func passOn() {
@@ -46,7 +47,7 @@ final class RemoteReportOrder {
       slots.removeFirst()
       defer { passed = max(passed, first.message.streamSequence) }
       if case .success(let bytes?) = bytes {
-        if passOn(bytes, of: first.message) { continue }
+        if handle(RemoteReport.readAll(bytes), first.message) { continue }
         queue.release(first.message)
       }
       // An acknowledgement that doesn't arrive is sent after the next hand-out.
