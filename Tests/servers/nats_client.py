@@ -21,6 +21,8 @@ class Client:
         self.streams = connection.jetstream()
         # Messages that were taken and never acknowledged.
         self.taken = []
+        # Messages of subjects that it listens to.
+        self.heard_messages = []
 
     async def stream(self, name):
         """The settings and the state of a stream, as the server describes them."""
@@ -56,6 +58,23 @@ class Client:
             await self.connection.publish(subject, base64.b64decode(data), headers=headers)
         await self.connection.flush()
         return {}
+
+    async def listen(self, subject):
+        """Listens to a subject, which may have wildcards."""
+
+        async def note(message):
+            self.heard_messages.append({"subject": message.subject, "reply": message.reply})
+
+        await self.connection.subscribe(subject, cb=note)
+        await self.connection.flush()
+        return {}
+
+    async def heard(self):
+        """What it has heard of all messages that the server has had until now."""
+        await self.connection.flush()
+        # The package calls back from tasks.
+        await asyncio.sleep(0.01)
+        return {"messages": self.heard_messages}
 
     async def take(self, stream, consumer, count):
         """Takes messages from a consumer and keeps them without a sign of life; their subjects."""
