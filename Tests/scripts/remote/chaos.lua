@@ -29,10 +29,10 @@ local script = server:start(([[
       file:write(n, "\n")
       file:close()
       if n %% 5 == 0 then
-        flow.exec({ "sh", "-c", "sleep 3600", ctx:get "marker" }, { timeout = 0.03, check = false })
+        flow.exec({ "sh", "-c", "sleep 3600", ctx:get "marker" }, { timeout = 0.1, check = false })
           :next(function() end):await()
       else
-        flow.sleep(0.03)
+        flow.sleep(0.1)
       end
       ctx:set("square", n * n)
     end,
