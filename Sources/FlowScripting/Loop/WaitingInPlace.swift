@@ -10,7 +10,11 @@ extension ScriptHost: LuaScheduler {
     let isCleanup = isClosing || vm.runsScheduledCoroutine && executesCleanup
     let isMain = !vm.runsScheduledCoroutine
     if isMain { mainWaits += 1 }
-    defer { if isMain { endMainWait() } }
+    defer {
+      if isMain { endMainWait() }
+      // The code that continues may be busy for long.
+      openRemote?.sendWaitingReplies()
+    }
     var stalls = StallPass(times: 1)
     while !wait.isReady {
       let stopError = code.stopError

@@ -176,9 +176,7 @@ final class RemoteDispatcher {
         if self?.machines.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
         self?.outbox?.look()
       }
-      try queue.replyToQuestions(of: id) { [weak self] in
-        self?.reply(to: $0) ?? RemoteQueue.Reply([])
-      }
+      try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? .init([]) }
       try queue.connection.subscribe("flowlua.begun.\(id)") { [weak self] in
         if let bytes = queue.bytes(of: $0) { self?.order?.passOn(bytes) }
       }
@@ -340,13 +338,12 @@ final class RemoteDispatcher {
     switch RemoteQuestion.read(question) {
     case .jobs(let jobs, wereLost: let lost)?: (asked, wereLost) = (jobs, lost)
     case .reports(let bundle, let number)?:
-      guard let order, order.passed >= number else { return RemoteQueue.Reply([]) }
+      guard let order, order.passed >= number else { return .init([]) }
       let reports = order.passOn(bundle)
       // After the last report about a job its machine only tells the server so.
       let isEnd = reports.count == 1 && reports[0].isLast
-      return RemoteQueue.Reply(RemoteQuestion.reply([]), mayWait: isEnd)
-    case nil:
-      return RemoteQueue.Reply(question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : [])
+      return .init(RemoteQuestion.reply([]), mayWait: isEnd)
+    case nil: return .init(question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : [])
     }
     let wanted = asked.compactMap { asked in
       jobs[asked.number].flatMap { job in
@@ -354,13 +351,18 @@ final class RemoteDispatcher {
       }
     }
     guard wereLost, asked.count > 1 else {
-      return RemoteQueue.Reply(RemoteQuestion.reply(wanted.map(\.number)))
+      return .init(RemoteQuestion.reply(wanted.map(\.number)))
     }
     for job in wanted {
       job.isAlone = true
       putAgain(job)
     }
-    return RemoteQueue.Reply(RemoteQuestion.reply([]))
+    return .init(RemoteQuestion.reply([]))
+  }
+
+  /// Sends the replies that wait for others, because the loop may not turn soon.
+  func sendWaitingReplies() {
+    if case .open(let queue) = link { queue.sendWaitingReplies() }
   }
 
   // MARK: Reports
