@@ -3,8 +3,9 @@ internal import FlowEngine
 // Ops that an earlier process knew, and that no finished one equals.
 extension Keeper {
   enum Answer {
-    /// It is executed, as a repetition of what a record says, and with a line that says why.
-    case execute(OpRecord?, ByteString?)
+    /// It is executed, as a repetition of what a record says, and with a line that says why. What the finished one of
+    /// `replacing` had executed it needn't execute again.
+    case execute(OpRecord?, ByteString?, replacing: Int?)
     case decided(KeepingDecision)
   }
 
@@ -20,20 +21,15 @@ extension Keeper {
   func remains(
     of work: KeptWork, _ content: OpContent, _ record: OpRecord
   ) throws -> Remains {
-    if let index = earlier.take(
-      content, where: { $0.state != .finished && reads(of: $0, fit: work) })
-    {
-      return .interrupted(index)
-    }
-    // It has finished, but not with all that is needed now.
-    if let index = earlier.take(
-      content, where: { !$0.hasOutput(of: work) && reads(of: $0, fit: work) })
+    // Or it has finished, but not with all that is needed now.
+    if let index = take(content, work, where: { $0.state != .finished })
+      ?? take(content, work, where: { !$0.hasOutput(of: work) })
     {
       return .interrupted(index)
     }
     guard
       let index = earlier.latest(
-        at: record.path,
+        at: record.path, place(of: work),
         where: {
           $0.op == work.name && ($0.state == .finished || $0.isOnce && $0.state == .started)
         })
@@ -46,18 +42,18 @@ extension Keeper {
     _ work: KeptWork, _ content: OpContent, _ record: OpRecord
   ) throws -> Answer {
     switch try remains(of: work, content, record) {
-    case .none: return .execute(nil, nil)
+    case .none: return .execute(nil, nil, replacing: nil)
     case .interrupted(let index):
       let known = earlier.records[index]
       if let why = question(about: known) {
         if let decision = try settle(work, index, record, why) { return .decided(decision) }
       }
-      return .execute(known, "Again: \(Self.interruption(of: known))")
+      return .execute(known, "Again: \(Self.interruption(of: known))", replacing: nil)
     case .other(let index, let difference):
       let known = earlier.records[index]
       if known.state == .finished, trustsCode, difference.isOnlyCode, known.hasOutput(of: work) {
         if let change = try fileChange(since: known, work) {
-          return .execute(nil, "Again: \(change)")
+          return .execute(nil, "Again: \(change)", replacing: index)
         }
         let line: ByteString = "Kept from run \(id): its code changed, but is trusted"
         return .decided(try adopted(index, record, line, work))
@@ -66,7 +62,9 @@ extension Keeper {
         if let decision = try settle(work, index, record, why) { return .decided(decision) }
       }
       // It stays for an op that equals it elsewhere.
-      return .execute(nil, "Again: \(difference.text)")
+      let isReplaced = known.state == .finished && difference.isOnlyCode
+      return .execute(
+        nil, "Again: \(difference.text)", replacing: isReplaced ? index : nil)
     }
   }
 
@@ -108,6 +106,7 @@ extension Keeper {
     var known = earlier.records[index]
     known.code = record.code
     known.inputs = record.inputs
+    known.outer = record.outer
     known.path = record.path
     known.place = record.place
     // Somebody has said that it is done, whatever its files are.

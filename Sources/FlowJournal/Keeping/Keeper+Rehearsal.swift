@@ -25,7 +25,7 @@ extension Keeper {
       case .decided(let decision)?:
         if case .finished(let known) = decision { note(.kept, known.line, record) }
         return decision
-      case .execute(_, let line?)?: return unknown(note(.again, line, record))
+      case .execute(_, let line?, _)?: return unknown(note(.again, line, record))
       case .execute?, nil: break
       }
     }
@@ -105,9 +105,9 @@ extension Keeper {
     rehearsal.executed += 1
     let content = OpContent(code: record.code, inputs: record.inputs)
     let index =
-      earlier.take(content) { _ in true }
-      ?? earlier.latest(at: record.path) { $0.op == work.name }
-    guard let index else { return execute(work, record, work.lineage, nil) }
+      take(content, work) { _ in true }
+      ?? earlier.latest(at: record.path, place(of: work)) { $0.op == work.name }
+    guard let index else { return execute(work, record, nil, nil) }
     let known = earlier.records[index]
     earlier.take(index)
     if let why = question(about: known), let decision = try settle(work, index, record, why) {
@@ -117,7 +117,7 @@ extension Keeper {
     // Its end replaces what is known of it.
     record.id = known.id
     return execute(
-      work, record, Self.lineage(after: known) ?? work.lineage, "Again: it was chosen")
+      work, record, Self.lineage(after: known), "Again: it was chosen")
   }
 
   /// An op that was executed has failed.
@@ -135,7 +135,7 @@ extension Keeper {
     }
     guard
       let index = earlier.latest(
-        at: record.path,
+        at: record.path, place(of: work),
         where: { $0.op == work.name && $0.state == .finished && $0.hasOutput(of: work) })
     else { return nil }
     return try adopted(index, record, keptLine + ", as it was", work)

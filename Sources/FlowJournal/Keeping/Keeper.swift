@@ -3,8 +3,8 @@ package import FlowEngine
 
 /// Keeps the ops of all runs of a script in a store, and takes over what earlier processes have finished there.
 ///
-/// Ops are found by content: the op with its code, and all that it was given or has read. Where it stands doesn't
-/// count, so that a script may be edited between two processes. Confined to the loop's thread.
+/// Ops are found by content, the op with its code and all that it was given or has read, within the execution of the op
+/// around them: see `EarlierOps`. Confined to the loop's thread.
 package final class Keeper: RunKeeper {
   /// What is done about an op with `effect = "once"` that may have been executed already.
   package enum Settlement: String, CaseIterable, Sendable {
@@ -120,7 +120,7 @@ package final class Keeper: RunKeeper {
       }
       let names = work.names()
       let record = OpRecord(
-        path: work.loop.secrets.redacted(names.path), op: work.name,
+        outer: place(of: work).outer, path: work.loop.secrets.redacted(names.path), op: work.name,
         label: names.label.map { work.loop.secrets.redacted($0) }, code: code.digest,
         inputs: inputs,
         state: .started, began: Self.time(on: work.loop), key: "", isOnce: work.isOnce,
@@ -140,7 +140,9 @@ package final class Keeper: RunKeeper {
   /// many finished items is continued at once.
   private func plainlyFinished(_ content: OpContent, _ work: KeptWork) -> KeepingDecision? {
     guard work.outputFiles.isEmpty, let index = takeFinished(content, work) else { return nil }
-    if earlier.records[index].writes.allSatisfy({ $0.files == nil }),
+    // A record that was within another one is written again.
+    if earlier.records[index].outer == place(of: work).outer,
+      earlier.records[index].writes.allSatisfy({ $0.files == nil }),
       let decision = try? finished(index, keptLine, work)
     {
       return decision
@@ -178,7 +180,8 @@ package final class Keeper: RunKeeper {
     var record = record
     let content = OpContent(code: record.code, inputs: record.inputs)
     var line: ByteString?
-    var lineage = work.lineage
+    var lineage: UInt64?
+    var replaced: Int?
     var wasInterrupted = false
     if isComparable, let index = takeFinished(content, work) {
       var lost: ByteString
@@ -186,7 +189,7 @@ package final class Keeper: RunKeeper {
         if let change = try fileChange(since: earlier.records[index], work) {
           lost = change
         } else {
-          return try finished(index, keptLine, work)
+          return try keptFinished(index, record, work)
         }
       } catch let unread as UnreadFiles {
         earlier.release(index)
@@ -198,48 +201,76 @@ package final class Keeper: RunKeeper {
       let why: ByteString = "had finished in run \(id), but \(lost)"
       if known.isOnce, let decision = try settle(work, index, record, why) { return decision }
       record.id = known.id
-      lineage = Self.lineage(after: known) ?? lineage
+      lineage = Self.lineage(after: known)
       line = "Again: \(lost)"
     }
     if isComparable, line == nil {
       switch try cached(work, &record) {
       case .decided(let decision)?: return decision
-      case .execute(_, let why)?: line = why
+      case .execute(_, let why, _)?: line = why
       case nil: break
       }
     }
     if line == nil, !earlier.records.isEmpty {
       switch try again(work, content, record) {
-      case .execute(let known, let why):
+      case .execute(let known, let why, let other):
+        replaced = other
         if let known {
           // The record stands for all executions of the op, the latest with its key.
           record.id = known.id
-          lineage = Self.lineage(after: known) ?? lineage
+          lineage = Self.lineage(after: known)
           wasInterrupted = known.state == .started
         }
         line = why
       case .decided(let decision): return decision
       }
     }
-    return execute(work, record, lineage, line, wasInterrupted: wasInterrupted)
+    return execute(work, record, lineage, line, replaced, wasInterrupted: wasInterrupted)
+  }
+
+  /// Where the execution of a work stands.
+  func place(of work: KeptWork) -> OpPlace {
+    guard let outer = work.outer as? OpKeeping else { return OpPlace(lineage: work.lineage) }
+    return outer.place(within: work.lineage)
   }
 
   /// Takes the finished op that equals one; nil without one.
   func takeFinished(_ content: OpContent, _ work: KeptWork) -> Int? {
-    earlier.take(content) {
-      $0.state == .finished && reads(of: $0, fit: work) && $0.hasOutput(of: work)
+    take(content, work) { $0.state == .finished && $0.hasOutput(of: work) }
+  }
+
+  /// Takes the record of an execution, if it is one that is wanted.
+  func take(
+    _ content: OpContent, _ work: KeptWork, where isWanted: (OpRecord) -> Bool
+  ) -> Int? {
+    earlier.take(
+      content, at: place(of: work), isEqual: { reads(of: $0, fit: work) }, where: isWanted)
+  }
+
+  /// The decision about an op that has finished; what another execution had executed is from now on of this one.
+  private func keptFinished(
+    _ index: Int, _ record: OpRecord, _ work: KeptWork
+  ) throws -> KeepingDecision {
+    let decision = try finished(index, keptLine, work)
+    if earlier.records[index].outer != record.outer {
+      earlier.setOuter(of: index, record.outer)
+      if !isEnded { kept?.write(earlier.records[index]) }
     }
+    return decision
   }
 
   /// The decision to execute an op; whether an earlier process had begun the same execution, and didn't record its end.
   func execute(
-    _ work: KeptWork, _ record: OpRecord, _ lineage: UInt64, _ line: ByteString?,
-    wasInterrupted: Bool = false
+    _ work: KeptWork, _ record: OpRecord, _ lineage: UInt64?, _ line: ByteString?,
+    _ replaced: Int? = nil, wasInterrupted: Bool = false
   ) -> KeepingDecision {
     var record = record
+    let place = place(of: work)
+    let lineage = lineage ?? earlier.lineage(at: place, record)
     record.key = lineage.shortHexadecimal
     let keeping = OpKeeping(
-      self, record, lineage: lineage, work, wasInterrupted: wasInterrupted)
+      self, record, lineage: lineage, work, depth: place.depth, replaced: replaced,
+      wasInterrupted: wasInterrupted)
     noteStart(keeping, on: work.loop)
     return .execute(keeping, line: line)
   }
@@ -259,7 +290,7 @@ package final class Keeper: RunKeeper {
     let age = record.began - known.ended
     if let expires = cache.expires?.inSeconds, age > expires || age < 0 { return nil }
     if let change = try fileChange(since: known, work) {
-      return .execute(nil, "Again: \(change)")
+      return .execute(nil, "Again: \(change)", replacing: nil)
     }
     do {
       // An op with an undo has no cache.
@@ -267,7 +298,7 @@ package final class Keeper: RunKeeper {
     } catch {
       // A large value may have gone with its run, or it is encrypted.
       let why = FlowError.from(error).messageBytes
-      return .execute(nil, "Again: what it had set can't be read: \(why)")
+      return .execute(nil, "Again: what it had set can't be read: \(why)", replacing: nil)
     }
   }
 
@@ -319,7 +350,10 @@ package final class Keeper: RunKeeper {
           KnownUndo(undo) { [self] then in
             self.undone(index.map { inner(of: $0, around: undo.lineage) } ?? [], then: then)
           }
-        }, undone: undone))
+        }, undone: undone,
+        innerUndone: { [self] then in
+          self.undone(index.map { earlier.within($0) } ?? [], then: then)
+        }))
   }
 
   private func decode(

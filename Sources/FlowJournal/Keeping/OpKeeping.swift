@@ -27,11 +27,20 @@ final class OpKeeping: KeptExecution {
   private let loop: EventLoop
 
   let wasInterrupted: Bool
+  /// How many kept ops are around it.
+  private let depth: Int
+  /// The record of the finished op that it is executed instead of.
+  private let replaced: Int?
+  /// What is kept as finished within it.
+  private var inner: [UndoneKeeping] = []
 
   init(
-    _ keeper: Keeper, _ record: OpRecord, lineage: UInt64, _ work: KeptWork, wasInterrupted: Bool
+    _ keeper: Keeper, _ record: OpRecord, lineage: UInt64, _ work: KeptWork, depth: Int,
+    replaced: Int?, wasInterrupted: Bool
   ) {
     self.keeper = keeper
+    self.depth = depth
+    self.replaced = replaced
     self.wasInterrupted = wasInterrupted
     self.record = record
     self.lineage = lineage
@@ -63,6 +72,14 @@ final class OpKeeping: KeptExecution {
   /// Writes the start without waiting for it, unless that was done, or the end was written.
   func writeStart() {
     if !isWritten && record.ended == 0 { write(then: nil) }
+  }
+
+  /// The place of an op within it, which has a lineage. Its own record is in the store before that of the other.
+  func place(within lineage: UInt64) -> OpPlace {
+    if !isWritten { write(then: nil) }
+    // Without a store it has no number, and nothing earlier is within it.
+    let number = record.id == 0 ? -1 : record.number
+    return OpPlace(outer: number, depth: depth + 1, replaced: replaced, lineage: lineage)
   }
 
   func keepStart(then: @escaping (FlowError?) -> Void) { write(then: then) }
@@ -150,6 +167,10 @@ final class OpKeeping: KeptExecution {
     }
     write(then: then)
   }
+
+  func noteInner(undone: @escaping UndoneKeeping) { inner.append(undone) }
+
+  func keepInnerUndone(then: @escaping (FlowError?) -> Void) { undone(all: inner)(then) }
 
   func keepUndone(then: @escaping (FlowError?) -> Void) {
     keeper.writeUndone(isWritten ? [record] : [], then: then)

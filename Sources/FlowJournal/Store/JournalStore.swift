@@ -49,7 +49,7 @@ package final class JournalStore {
     digests = try DigestMaker(key: key)
     if isNew { try StoreKey.makeDatabase(in: folder) }
     database = try isReadOnly ? Self.openToRead(folder) : Self.openToWrite(folder, Self.patience)
-    table = RecordTable(database, digests)
+    table = try RecordTable(database, digests)
     files = FileTable(database, digests)
   }
 

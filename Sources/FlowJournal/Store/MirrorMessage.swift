@@ -33,11 +33,12 @@ struct MirrorMessage {
   /// The numbers of the records are those within the run, and all values are in them.
   var records: [OpRecord] = []
 
-  private static let version: UInt8 = 1
+  /// Since version 2 records say what is around them; both are read.
+  private static let version = 2
 
   var bytes: [UInt8] {
     var writer = RecordWriter()
-    writer.add(Int(Self.version))
+    writer.add(Self.version)
     writer.add(Int(state.rawValue))
     writer.add(fixed: epoch)
     writer.add(fixed: Int64(bitPattern: first))
@@ -94,7 +95,7 @@ struct MirrorMessage {
   }
 
   private static func read(_ reader: inout RecordReader) -> MirrorMessage? {
-    guard reader.number() == Int(version),
+    guard let written = reader.number(), (1...version).contains(written),
       let number = reader.number().flatMap({ UInt8(exactly: $0) }),
       let state = State(rawValue: number), let epoch = reader.fixed(), let first = reader.fixed(),
       let time = reader.double(), let pid = reader.fixed(), let host = reader.text(),
@@ -106,7 +107,7 @@ struct MirrorMessage {
       else { return nil }
       head = Head(words: words, seed: seed, began: began)
     }
-    guard let records = reader.records() else { return nil }
+    guard let records = reader.records(sayOuter: written > 1) else { return nil }
     return MirrorMessage(
       state: state, epoch: epoch, first: UInt64(bitPattern: first), time: time,
       holder: ProcessIdentity(pid: pid, host: host, boot: boot, start: start), head: head,
@@ -136,6 +137,7 @@ extension RecordWriter {
     add(record.writes)
     add(record.cacheKey == nil ? 0 : 1)
     if let key = record.cacheKey { add(key) }
+    add(fixed: record.outer ?? -1)
   }
 }
 
@@ -144,9 +146,11 @@ extension RecordReader {
     fixed().map { Double(bitPattern: UInt64(bitPattern: $0)) }
   }
 
-  fileprivate mutating func records() -> [OpRecord]? { list { $0.record() } }
+  fileprivate mutating func records(sayOuter: Bool) -> [OpRecord]? {
+    list { $0.record(saysOuter: sayOuter) }
+  }
 
-  private mutating func record() -> OpRecord? {
+  private mutating func record(saysOuter: Bool) -> OpRecord? {
     guard let id = fixed(), let state = number().flatMap({ OpRecord.State(rawValue: Int64($0)) }),
       let attempt = number(), let once = number(), let began = double(), let ended = double(),
       let code = digest(), let op = text(), let path = text(), let key = text(),
@@ -158,8 +162,14 @@ extension RecordReader {
       guard let found = digest() else { return nil }
       cacheKey = found
     }
+    var outer: Int64?
+    if saysOuter {
+      guard let found = fixed() else { return nil }
+      outer = found < 0 ? nil : found
+    }
     return OpRecord(
-      id: id, path: path, op: op, label: label.first, code: code, inputs: inputs, reads: reads,
+      id: id, outer: outer, path: path, op: op, label: label.first, code: code, inputs: inputs,
+      reads: reads,
       state: state, attempt: attempt, began: began, ended: ended, key: key, writes: writes,
       isOnce: once == 1, error: error.first, place: place.first, cacheKey: cacheKey)
   }

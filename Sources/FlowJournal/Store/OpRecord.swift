@@ -14,6 +14,9 @@ package struct OpRecord: Sendable {
   /// The number of the record in its store; 0 for a new one. Records of a run that were written later have
   /// larger numbers.
   package var id: Int64
+  /// The number, within the run, of the record of the op that has executed it; 0 for one that no op has executed. nil:
+  /// the version that wrote the record didn't say so.
+  package var outer: Int64?
   /// The names of everything that encloses the op, and its own: `publish/UploadOp #7`.
   package var path: ByteString
   package var op: ByteString
@@ -44,13 +47,15 @@ package struct OpRecord: Sendable {
   package var cacheKey: Digest?
 
   package init(
-    id: Int64 = 0, path: ByteString, op: ByteString, label: ByteString? = nil, code: Digest,
+    id: Int64 = 0, outer: Int64? = 0, path: ByteString, op: ByteString, label: ByteString? = nil,
+    code: Digest,
     inputs: [KeptInput] = [], reads: [KeptInput] = [], state: State, attempt: Int = 1,
     began: Double, ended: Double = 0, key: ByteString, writes: [KeptWrite] = [],
     isOnce: Bool = false, error: ByteString? = nil, place: ByteString? = nil,
     cacheKey: Digest? = nil
   ) {
     self.id = id
+    self.outer = outer
     self.path = path
     self.op = op
     self.label = label

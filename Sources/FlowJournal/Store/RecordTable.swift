@@ -8,10 +8,16 @@ final class RecordTable {
   private let digests: DigestMaker
   private var insert: StoreStatement?
   private var sum = RowSum()
+  /// The columns that the table has, by their positions in both statements.
+  private let columns: ByteString
 
-  init(_ database: StoreDatabase, _ digests: DigestMaker) {
+  init(_ database: StoreDatabase, _ digests: DigestMaker) throws(FlowError) {
     self.database = database
     self.digests = digests
+    // A store of an earlier version that is only read has no column for what is around a record.
+    columns =
+      try StoreSchema.hasOuter(database)
+      ? Self.columns + ", around" : Self.columns + ", NULL"
   }
 
   /// How many runs a store can have in its life: their numbers have 22 bits.
@@ -26,7 +32,6 @@ final class RecordTable {
   /// The number of the run of a record.
   static func run(of record: Int64) -> Int64 { record >> 40 }
 
-  // The columns, by their positions in both statements.
   private static let columns: ByteString =
     "id, state, attempt, is_once, began, ended, sum, code, op, path, key, label, place, error, "
     + "inputs, reads, writes, cache"
@@ -72,6 +77,10 @@ final class RecordTable {
     } else {
       sum.add(nil as ByteString?)
     }
+    if let outer = record.outer {
+      insert.bind(19, outer)
+      sum.add(outer)
+    }
     insert.bind(7, try digest())
     Failpoint.pass()
     try insert.run()
@@ -81,8 +90,8 @@ final class RecordTable {
   private func insertStatement() throws(FlowError) -> StoreStatement {
     if let insert { return insert }
     let made = try database.prepare(
-      "INSERT OR REPLACE INTO records(\(Self.columns)) "
-        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)")
+      "INSERT OR REPLACE INTO records(\(columns)) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+        + "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)")
     insert = made
     return made
   }
@@ -106,7 +115,7 @@ final class RecordTable {
     run number: Int64, _ body: (_ id: Int64, OpRecord?) throws(FlowError) -> Void
   ) throws(FlowError) {
     let select = try database.prepare(
-      "SELECT \(Self.columns) FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id")
+      "SELECT \(columns) FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id")
     let numbers = Self.numbers(of: number)
     select.bind(1, numbers.lowerBound)
     select.bind(2, numbers.upperBound)
@@ -118,7 +127,7 @@ final class RecordTable {
   /// The last finished record of this key, in any run; nil without one that is what was written.
   func cached(_ key: Digest) throws(FlowError) -> OpRecord? {
     let select = try database.prepare(
-      "SELECT \(Self.columns) FROM records WHERE cache = ?1 AND state = 1 ORDER BY id DESC LIMIT 1")
+      "SELECT \(columns) FROM records WHERE cache = ?1 AND state = 1 ORDER BY id DESC LIMIT 1")
     select.bind(1, key)
     defer { select.reset() }
     var names = SharedTexts()
@@ -133,6 +142,9 @@ final class RecordTable {
     sum.add(row.double(4))
     sum.add(row.double(5))
     for column in 7..<18 as Range<Int32> { sum.add(column, of: row) }
+    // The digests of records without it are those of the versions that wrote them.
+    let outer = row.isNull(18) ? nil : row.integer(18)
+    if let outer { sum.add(outer) }
     guard row.digest(6) == (try digest()), let state = OpRecord.State(rawValue: row.integer(1)),
       let code = row.digest(7), let attempt = Int(exactly: row.integer(2)),
       let inputs = row.withBytes(14, { Self.list($0, names.input) { $0.inputs() } }),
@@ -142,7 +154,7 @@ final class RecordTable {
     names.input = inputs.first?.name
     names.output = writes.first?.name
     return OpRecord(
-      id: row.integer(0), path: row.text(9), op: names.text(0, row, 8),
+      id: row.integer(0), outer: outer, path: row.text(9), op: names.text(0, row, 8),
       label: row.optionalText(11), code: code, inputs: inputs, reads: reads, state: state,
       attempt: attempt, began: row.double(4), ended: row.double(5), key: row.text(10),
       writes: writes, isOnce: row.integer(3) != 0, error: row.optionalText(13),
@@ -158,6 +170,11 @@ final class RecordTable {
     guard let list = read(&reader), reader.isAtEnd else { return nil }
     return list
   }
+}
+
+extension OpRecord {
+  /// The number of the record within its run; 0 for a new one.
+  var number: Int64 { id & (1 << 40 - 1) }
 }
 
 /// The last texts of columns that mostly repeat: their records share them.

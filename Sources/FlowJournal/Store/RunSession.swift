@@ -116,7 +116,7 @@ final class RunSession {
     let database = try JournalStore.openToWrite(target.folder, Self.patience)
     let digests = try DigestMaker(key: target.key)
     let made = Connection(
-      database: database, digests: digests, table: RecordTable(database, digests),
+      database: database, digests: digests, table: try RecordTable(database, digests),
       files: FileTable(database, digests),
       lease: try database.prepare("SELECT \(RunLease.columns) FROM runs WHERE number = ?1"),
       end: try database.prepare(

@@ -4,7 +4,7 @@ internal import Glibc
 /// The tables of a store.
 enum StoreSchema {
   /// The version that this program makes and reads. A later one needs a later program.
-  static let version: Int64 = 2
+  static let version: Int64 = 3
 
   /// The tables, whose columns are read and bound by their positions.
   ///
@@ -46,6 +46,9 @@ enum StoreSchema {
     ) STRICT, WITHOUT ROWID
     """
 
+  /// Since version 3: the number of the record of the op that has executed an op.
+  private static let around: ByteString = "ALTER TABLE records ADD COLUMN around INTEGER"
+
   /// Sets what a connection that writes has to have, and makes the tables of a new database.
   static func prepare(_ database: StoreDatabase) throws(FlowError) {
     // The first setting only has an effect in a new database, and the second one writes it.
@@ -58,7 +61,8 @@ enum StoreSchema {
       let present = try version(of: database)
       if present >= version { return }
       if present < 1 { for table in tables { try database.execute(table) } }
-      try database.execute(files)
+      if present < 2 { try database.execute(files) }
+      try database.execute(around)
       try database.execute("PRAGMA user_version = \(version)")
     }
     try check(database)
@@ -105,6 +109,11 @@ enum StoreSchema {
   /// Whether the contents of files are in a database.
   static func hasFiles(_ database: StoreDatabase) throws(FlowError) -> Bool {
     try version(of: database) > 1
+  }
+
+  /// Whether records say what is around them.
+  static func hasOuter(_ database: StoreDatabase) throws(FlowError) -> Bool {
+    try version(of: database) > 2
   }
 
   private static func version(of database: StoreDatabase) throws(FlowError) -> Int64 {

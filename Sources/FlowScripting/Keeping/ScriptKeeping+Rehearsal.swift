@@ -93,6 +93,4 @@ private final class NewRunKeeper: RunKeeper {
     rehearsal.noteNew(work.names().path)
     return .fail(KeptRehearsal.refusal)
   }
-
-  func undone(within path: ByteString, then: @escaping (FlowError?) -> Void) { then(nil) }
 }

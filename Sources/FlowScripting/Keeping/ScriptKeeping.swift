@@ -256,7 +256,6 @@ private final class RefusingKeeper: RunKeeper {
   var runID: ByteString? { nil }
   var isSuspended: Bool { false }
   func decide(_ work: KeptWork) -> KeepingDecision { .refuse(error) }
-  func undone(within path: ByteString, then: @escaping (FlowError?) -> Void) { then(error) }
 }
 
 extension ScriptHost {

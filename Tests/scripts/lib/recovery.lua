@@ -24,8 +24,9 @@ local function flowlua(script, ...)
   return result.status, result.stdout, result.stderr
 end
 
--- What the store has of the run: its state, nil without a run, and how many ops of each name have finished.
-local function stored(script)
+-- What the store has of the run: its state, nil without a run, and how many ops of each name have finished, of those
+-- whose line has a text after that.
+function recovery.stored(script, having)
   local status, list, problem = flowlua(script, "--runs")
   if status ~= 0 then
     -- The process ended before it had made the store.
@@ -39,7 +40,9 @@ local function stored(script)
   local _, verdict, damage = flowlua(script, "--verify")
   check.equal(verdict, "verified 1 run\n", damage)
   local shown, finished = select(2, flowlua(script, "--show", runs[1].id)), {}
-  for name in shown:gmatch "%f[^\n]%[([^]\n]+)%] finished in" do finished[name] = (finished[name] or 0) + 1 end
+  for name, rest in shown:gmatch "%f[^\n]%[([^]\n]+)%] finished in([^\n]*)" do
+    if not having or rest:find(having, 1, true) then finished[name] = (finished[name] or 0) + 1 end
+  end
   return runs[1].state, finished
 end
 
@@ -77,7 +80,7 @@ function recovery.prove(script, options)
         keys[name].count, keys[name][key] = keys[name].count + 1, true
       end
     end
-    state, finished = stored(script)
+    state, finished = recovery.stored(script)
 
     local where = ("process %d, which ended with status %s: %s"):format(life, result.status, result.stderr)
     -- What was committed isn't executed again.

@@ -11,14 +11,26 @@ package protocol RunKeeper: AnyObject {
   var isSuspended: Bool { get }
   /// Decides about an op whose needs are met, before its first attempt.
   func decide(_ work: KeptWork) -> KeepingDecision
-  /// All that was executed within a path has been undone by the undo of what encloses it; calls `then` on the
-  /// loop's thread, perhaps at once, when that is kept, or with the reason why it can't be.
-  func undone(within path: ByteString, then: @escaping (FlowError?) -> Void)
 }
 
 /// Keeps that an op has been undone; calls its argument on the loop's thread, perhaps at once, when that is kept, or
 /// with the reason why it can't be.
 package typealias UndoneKeeping = (_ then: @escaping (FlowError?) -> Void) -> Void
+
+/// Keeps that all of these ops have been undone.
+package func undone(all ops: [UndoneKeeping]) -> UndoneKeeping {
+  { then in
+    var left = ops.count + 1
+    var failure: FlowError?
+    let end = { (error: FlowError?) in
+      failure = failure ?? error
+      left -= 1
+      if left == 0 { then(failure) }
+    }
+    for keep in ops { keep(end) }
+    end(nil)
+  }
+}
 
 /// An op that is about to be executed, or a step of a machine. (An object, because a copy of that many fields costs more
 /// than most decisions.)
@@ -59,6 +71,8 @@ package final class KeptWork {
   package let data: DataBucket
   /// See Lineage.swift.
   package let lineage: UInt64
+  /// The keeping of the op that executes it, perhaps through flows and groups; nil if none does.
+  package let outer: (any KeptExecution)?
   /// Whether it isn't executed twice unless somebody says so.
   package let isOnce: Bool
   /// Which results may come from another run.
@@ -73,7 +87,8 @@ package final class KeptWork {
     code: @escaping () throws -> (form: [UInt8], place: ByteString?)?,
     codeOrigin: CodeOrigin? = nil, inputs: [(name: ByteString, value: FlowValue?)],
     given: [DataKey] = [],
-    output: DataKey? = nil, data: DataBucket, lineage: UInt64, isOnce: Bool = false,
+    output: DataKey? = nil, data: DataBucket, lineage: UInt64, outer: (any KeptExecution)?,
+    isOnce: Bool = false,
     cache: CachePolicy? = nil, loop: EventLoop
   ) {
     self.name = name
@@ -85,6 +100,7 @@ package final class KeptWork {
     self.output = output
     self.data = data
     self.lineage = lineage
+    self.outer = outer
     self.isOnce = isOnce
     self.cache = cache
     self.loop = loop
@@ -147,11 +163,14 @@ package struct KnownEnd {
   package var undos: [KnownUndo]
   /// Called when it has been undone.
   package var undone: UndoneKeeping
+  /// Called when its own undo has undone what it had executed.
+  package var innerUndone: UndoneKeeping
 
   package init(
     writes: [(key: DataKey, value: FlowValue)], result: FlowValue, reads: [DataKey],
     line: ByteString,
-    lineage: UInt64?, undos: [KnownUndo], undone: @escaping UndoneKeeping
+    lineage: UInt64?, undos: [KnownUndo], undone: @escaping UndoneKeeping,
+    innerUndone: @escaping UndoneKeeping
   ) {
     self.writes = writes
     self.result = result
@@ -160,6 +179,7 @@ package struct KnownEnd {
     self.lineage = lineage
     self.undos = undos
     self.undone = undone
+    self.innerUndone = innerUndone
   }
 }
 
@@ -252,4 +272,8 @@ package protocol KeptExecution: AnyObject {
   /// The op had succeeded and has been undone: it is executed again, with another lineage, by this process or one
   /// that continues the run. Calls `then` as `keepEnd` does.
   func keepUndone(then: @escaping (FlowError?) -> Void)
+  /// An op that this one has executed is kept as finished; `undone` keeps that it was undone.
+  func noteInner(undone: @escaping UndoneKeeping)
+  /// Keeps that what it has executed was undone, by its own undo.
+  func keepInnerUndone(then: @escaping (FlowError?) -> Void)
 }

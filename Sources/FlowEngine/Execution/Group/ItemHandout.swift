@@ -125,6 +125,7 @@ final class ItemHandout: ExecutedItemGroup {
       began[index] = logStart(index, loop.now())
       logLine(index, attempt: 1, known.line, .kept)
       count += 1
+      self.work.parent.noteKept(undone: undone(all: [known.innerUndone, known.undone]))
       let output = known.writes.first { $0.key == self.work.collectKey }?.value ?? .null
       end(index, 1, output: output, error: nil, time: loop.now())
       return 1
@@ -179,8 +180,8 @@ final class ItemHandout: ExecutedItemGroup {
       codeOrigin: KeptWork.CodeOrigin(
         op: ObjectIdentifier(op), run: work.run.id, scope: scope),
       inputs: inputs, output: work.collectKey, data: work.data,
-      lineage: work.run.lineage(scope: scope, position: position(index)), cache: op.cache,
-      loop: loop)
+      lineage: work.run.lineage(scope: scope, position: position(index)),
+      outer: work.parent.outerKeeping, cache: op.cache, loop: loop)
     kept.setFiles(of: op) { $0 == work.itemKey ? item : work.data.get($0) }
     return kept
   }
@@ -322,7 +323,11 @@ final class ItemHandout: ExecutedItemGroup {
       outputs: work.collectKey.map { [($0, output)] } ?? [])
     keeping.keepEnd(end) { [self] problem in
       count -= 1
-      if let problem { endRun(index, problem) }
+      if let problem {
+        endRun(index, problem)
+      } else if error == nil, group != nil {
+        work.parent.noteKept(undone: keeping.keepUndone)
+      }
       group?.lend {
         $0.itemEnded(
           index, output: problem == nil ? output : .null,

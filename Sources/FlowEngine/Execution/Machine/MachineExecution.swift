@@ -299,6 +299,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       context.log("[\(name)] \(known.line)")
       for key in known.reads { context.execution?.noteRead(key) }
       for (key, value) in known.writes { context.set(key, value) }
+      context.execution?.noteKept(undone: undone(all: [known.innerUndone, known.undone]))
       takeAnswer(.result(known.result))
     case .fail(let error): end(error)
     case .refuse(let error): endRun(error)
@@ -323,7 +324,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       name: title, names: { names },
       code: { try logic.codeForm().map { ($0.bytes, $0.placeBytes) } },
       inputs: [("state", state), ("transition", .integer(way))], data: context.bucket,
-      lineage: (context.placedLineage ^ visitCount).spread, loop: loop)
+      lineage: (context.placedLineage ^ visitCount).spread, outer: context.execution?.outerKeeping,
+      loop: loop)
   }
 
   /// Continues with the outcome of the present step when the keeper of the run has it.
@@ -342,6 +344,10 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     keeping.keepEnd(end) { [self] problem in
       isKeeping = false
       guard phase != .ended else { return }
+      if problem == nil, error == nil {
+        let whole = undone(all: [keeping.keepInnerUndone, keeping.keepUndone])
+        context.execution?.noteKept(undone: whole)
+      }
       if let problem { endRun(problem) } else { takeAnswer(answer) }
       if phase == .ended, !isProceeding { context.end() } else { wake() }
     }
@@ -399,6 +405,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   /// Takes the outcome of the present step's run.
   private func takeResult(of run: Run) {
     if run.hasExecuted { context?.execution?.noteExecution() }
+    for undone in run.kept { context?.execution?.noteKept(undone: undone) }
     if let error = run.error {
       end(error)
       return

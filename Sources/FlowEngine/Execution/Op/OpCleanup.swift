@@ -74,6 +74,8 @@ final class AttemptResources {
   var undos: ContiguousArray<UndoableOp> = []
   /// To call when the op, which an earlier process has finished, is undone.
   var undone: UndoneKeeping?
+  /// The same, when it is undone by its own undo: for what it has executed, unless a `KeptExecution` knows that.
+  var innerUndone: [UndoneKeeping] = []
   /// The lineage of the execution that an earlier process has finished.
   var keptLineage: UInt64?
   /// How many idempotency keys its requests have got.

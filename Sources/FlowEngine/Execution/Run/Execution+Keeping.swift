@@ -24,10 +24,33 @@ extension Execution {
     }
   }
 
-  /// Has the keeper mark what was executed within an op or flow, when its own undo has undone all of that.
-  func marksInner(_ undo: inout UndoableOp, at path: ByteString) {
-    guard let keeper = run.keeper else { return }
-    undo.undone.append { keeper.undone(within: path, then: $0) }
+  /// The keeping of the op that its context executes, or of the nearest one that executes that, through whatever flows,
+  /// groups and runs; nil without one.
+  var outerKeeping: (any KeptExecution)? {
+    var execution = self
+    while true {
+      if let keeping = execution.context.keeping { return keeping }
+      guard let group = execution.group else { return execution.run.outerKeeping }
+      execution = group.parent
+    }
+  }
+
+  /// Notes an op that is kept as finished for what encloses it, whose undo undoes it too: flows and machines with an undo,
+  /// up to the op that executes it. `undone` keeps that it was undone, with all that it has executed.
+  func noteKept(undone: @escaping UndoneKeeping) {
+    var execution = self
+    while true {
+      if execution.opPolicy?.undo != nil, execution.context.op is MachineOp {
+        execution.context.makeResources().innerUndone.append(undone)
+      }
+      for level in execution.frames.indices
+      where execution.frames[level].attempt.policy?.undo != nil {
+        execution.frames[level].kept.append(undone)
+      }
+      guard let group = execution.group else { return execution.run.noteKept(undone: undone) }
+      execution = group.parent
+      if let outer = execution.context.keeping { return outer.noteInner(undone: undone) }
+    }
   }
 
   /// Executes an op, unless the keeper knows that it has finished already.
@@ -74,6 +97,7 @@ extension Execution {
       context.logKept(known.line)
       for key in known.reads { noteRead(key) }
       noteUndo(of: context.op, policy, known)
+      noteKept(undone: undone(all: [known.innerUndone, known.undone]))
       for (key, value) in known.writes { context.set(key, value) }
       context.end()
       return endBody()
@@ -144,7 +168,8 @@ extension Execution {
         ? KeptWork.CodeOrigin(op: ObjectIdentifier(op), run: run.id, scope: scope) : nil,
       inputs: keys.map { (loop.keys.name(of: $0), bucket.get($0)) }, given: keys,
       output: isItem ? group?.keptOutput : nil, data: bucket,
-      lineage: run.lineage(scope: scope, position: position), isOnce: op.effect == .once,
+      lineage: run.lineage(scope: scope, position: position), outer: outerKeeping,
+      isOnce: op.effect == .once,
       cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
     work.setFiles(of: op) { bucket.get($0) }
     if work.isOnce {
@@ -204,6 +229,7 @@ extension Execution {
     let resources = context.makeResources()
     resources.undos += undos
     resources.undone = known.undone
+    resources.innerUndone = [known.innerUndone]
     resources.keptLineage = known.lineage
   }
 
@@ -245,6 +271,9 @@ extension Execution {
       keeping.keepEnd(end) { [self] problem in
         // Its effect is there: the flow, which fails now, undoes it.
         if problem != nil, hasSucceeded { listOp() }
+        if problem == nil, hasSucceeded {
+          noteKept(undone: undone(all: [keeping.keepInnerUndone, keeping.keepUndone]))
+        }
         then(problem)
       }
     }

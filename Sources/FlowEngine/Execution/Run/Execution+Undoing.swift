@@ -19,7 +19,8 @@ extension Execution {
     }
     if opPolicy?.undo != nil {
       if let lineage { ops[ops.count - 1].lineage = lineage }
-      marksInner(&ops[ops.count - 1], at: context.pathBytes)
+      let inner = context.keeping.map { [$0.keepInnerUndone] } ?? context.resources?.innerUndone
+      ops[ops.count - 1].undone += inner ?? []
     }
     list(ops)
   }
@@ -36,7 +37,7 @@ extension Execution {
           frame.flow, undo: undo, policy: policy, of: self, scope: frame.outerScope,
           position: frame.position, index: top == 0 ? index : 0, attempt: frame.attempt.number))
     }
-    if policy?.undo != nil { marksInner(&ops[ops.count - 1], at: path(of: top)) }
+    if policy?.undo != nil { ops[ops.count - 1].undone += frames[top].kept }
     frames[top].undos = []
     list(ops, around: top)
   }

@@ -12,6 +12,8 @@ struct Frame {
   let began: Int64
   /// What has succeeded in this attempt and can be undone, the last one last.
   var undos: ContiguousArray<UndoableOp> = []
+  /// What is kept as finished within a flow that has an undo.
+  var kept: [UndoneKeeping] = []
 
   init(
     flow: Flow, blueprint: Blueprint, policy: OpPolicy?, scope: UInt32, outerScope: UInt32,

@@ -47,6 +47,10 @@ public final class Run: FlowTask<DataBucket> {
   /// Keeps what its ops finish; set before anything of it is executed. Runs that its ops start have the
   /// same one.
   @exclusivity(unchecked) package var keeper: (any RunKeeper)?
+  /// The keeping of the op that has started it, or of the nearest one around that.
+  @exclusivity(unchecked) private(set) var outerKeeping: (any KeptExecution)?
+  /// What is kept as finished in the run of a machine's step.
+  private(set) var kept: [UndoneKeeping] = []
   /// Whether a kept run has executed something, instead of knowing its end.
   @exclusivity(unchecked) var hasExecuted = false
   /// How often something was undone at a place, by the lineage of the place, in this run and those that it started.
@@ -224,6 +228,7 @@ public final class Run: FlowTask<DataBucket> {
     logData(.startWith, time: log.began)
     if let owner {
       keeper = owner.execution?.isWithinEnding == true ? nil : owner.run.keeper
+      if keeper != nil { outerKeeping = owner.execution?.outerKeeping }
       if owner.run.isRehearsal { isRehearsal = owner.isRehearsed }
       if let origin = owner.run.spanOrigin {
         // The spans of this run are its own.
@@ -296,6 +301,14 @@ public final class Run: FlowTask<DataBucket> {
 
   /// When one of these callbacks that is busy has to be stopped; `.max` for never.
   package var cleanupDeadline: Int64 { execution?.callbackDeadline ?? .max }
+
+  func noteKept(undone: @escaping UndoneKeeping) {
+    if undos != nil {
+      kept.append(undone)
+    } else {
+      outerKeeping?.noteInner(undone: undone)
+    }
+  }
 
   func countUndone(_ place: UInt64) { undoneCounts[place, default: 0] += 1 }
 
