@@ -204,6 +204,11 @@ static void filter_sockets(filter *filter, bool allows_network) {
   load_number(filter);
   if (!allows_network) {
     refuse(filter, __NR_socket, EACCES);
+    // One of a pair could take an abstract name, under which others expect a service. With the network a filter can't
+    // tell: it sees no addresses.
+    refuse(filter, __NR_bind, EACCES);
+    refuse(filter, __NR_connect, EACCES);
+    refuse(filter, __NR_listen, EACCES);
     return;
   }
   skip_unless(filter, __NR_socket, 13);

@@ -81,6 +81,13 @@ confined.all(place, {
     try("abstract", send, fd, "\0" .. name .. "-d")
     try("path", send, fd, paths .. "datagram")
     try("connect", connect, fd, paths .. "datagram")]] },
+  { 61, "One of a pair of connected sockets takes an abstract name", SOCKETS .. [[
+    for _, kind in ipairs { STREAM, 5 } do
+      local fds = attack.buffer(8)
+      assert(sys("socketpair", AF_UNIX, kind, 0, fds))
+      local fd = string.unpack("i4", attack.bytes(fds, 8))
+      try("bind", function() return sys("bind", fd, address("\0" .. name .. "-" .. kind)) end)
+    end]] },
   { 61, "kill", signal [[return sys("kill", victim, SIGKILL)]] },
   { 61, "kill of a group", [[
     try("kill", sys, "kill", -math.tointeger(victim), 9)]] },
