@@ -28,6 +28,7 @@ static struct {
   int (*forced_update_display)(void);
   void (*redisplay)(void);
   void (*resize_terminal)(void);
+  void (*set_screen_size)(int rows, int columns);
   int (*insert_text)(const char *);
   int (*bind_keyseq)(const char *, int (*)(int, int));
   int (*variable_bind)(const char *, const char *);
@@ -76,6 +77,7 @@ static bool look_up(void *library) {
       {&rl.free_line_state, "rl_free_line_state", false},
       {&rl.redisplay, "rl_redisplay", false},
       {&rl.resize_terminal, "rl_resize_terminal", false},
+      {&rl.set_screen_size, "rl_set_screen_size", false},
       {&rl.insert_text, "rl_insert_text", false},
       {&rl.getc_function, "rl_getc_function", false},
       {&rl.bind_keyseq, "rl_bind_keyseq", false},
@@ -189,6 +191,18 @@ static int cursor_row(void) {
   return row;
 }
 
+/// Tells the library the size of the terminal. Its own arithmetic overflows when the width jumps between extremes.
+static void adopt_size(bool is_new) {
+  enum { NARROWEST = 10, WIDEST = 1000 };
+  int columns, rows;
+  flowsystem_terminal_size(&columns, &rows);
+  bool is_usual = columns >= NARROWEST && columns <= WIDEST;
+  if (is_usual && is_new && rl.resize_terminal != NULL) rl.resize_terminal();
+  if (is_usual || rl.set_screen_size == NULL) return;
+  rl.set_screen_size(rows, columns < NARROWEST ? NARROWEST : WIDEST);
+  needs_redraw = 1;
+}
+
 /// Whether a stream's buffer contains exactly these bytes.
 static bool holds_only(FILE *stream, const char *bytes, size_t count) {
   return __fpending(stream) == count && memcmp(stream->_IO_write_base, bytes, count) == 0;
@@ -227,7 +241,7 @@ void flowsystem_editor_settle_output(void) {
   }
   if (was_resized && flowsystem_has_terminal()) {
     was_resized = 0;
-    if (rl.resize_terminal != NULL) rl.resize_terminal();
+    adopt_size(true);
   }
   if (needs_redraw && flowsystem_has_terminal()) {
     needs_redraw = 0;
@@ -465,6 +479,14 @@ static int insert_line_break(int count, int key) {
   return 0;
 }
 
+/// Lets Ctrl-X end a search, unless the user has chosen what does: a sequence of keys that isn't bound would crash the
+/// library there, when it gets the keys one by one.
+static void avoid_open_search(void) {
+  const char *name = "isearch-terminators";
+  if (!is_gnu || rl.variable_bind == NULL || rl.variable_value == NULL) return;
+  if (rl.variable_value(name) == NULL) rl.variable_bind(name, "\\e\\C-j\\C-x");
+}
+
 bool flowsystem_editor_open(const char *library, const flowsystem_editor_callbacks *wanted) {
   const char *known[] = {"libreadline.so.8", "libreadline.so.7", "libedit.so.2"};
   void *opened = NULL;
@@ -494,6 +516,8 @@ bool flowsystem_editor_open(const char *library, const flowsystem_editor_callbac
   if (is_gnu && rl.variable_bind != NULL) rl.variable_bind("enable-bracketed-paste", "on");
   replaces_locale = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
   call_with_locale(initialize);
+  adopt_size(false);
+  avoid_open_search();
   rl.using_history();
   // Without this the keys of a line are read one by one, by the file that reads them.
   if (is_gnu && rl.bind_keyseq != NULL && rl.insert_text != NULL) {
