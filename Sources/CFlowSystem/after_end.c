@@ -1,5 +1,6 @@
 // Processes that outlive this one, and do what it can't do any more once it is killed. Such a process needs no more memory
 // than the pages that both change.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -109,22 +110,15 @@ static bool is_helper(pid_t process) {
 /// Kills the groups of the session whose leader has the mark. Other threads may have had the allocator's lock when this
 /// process was forked, so nothing is allocated.
 static void kill_marked(void) {
-  struct entry {
-    unsigned long long number;
-    long long offset;
-    unsigned short size;
-    unsigned char type;
-    char name[];
-  };
   int folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
-  static _Alignas(struct entry) char entries[16384];
-  long count;
-  while ((count = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
-    for (long place = 0; place < count;) {
-      const struct entry *each = (const struct entry *)(entries + place);
-      place += each->size;
-      pid_t process = (pid_t)strtol(each->name, NULL, 10);
+  static _Alignas(struct dirent64) char entries[16384];
+  ssize_t count;
+  while ((count = getdents64(folder, entries, sizeof entries)) > 0)
+    for (ssize_t place = 0; place < count;) {
+      const struct dirent64 *each = (const struct dirent64 *)(entries + place);
+      place += each->d_reclen;
+      pid_t process = (pid_t)strtol(each->d_name, NULL, 10);
       if (process > 0 && process != getpid() && getpgid(process) == process
           && getsid(process) == session && has_mark(process) && !is_helper(process))
         kill(-process, SIGKILL);

@@ -37,10 +37,10 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(pid_t) owner;
 static _Atomic(bool) is_asked;
 
-/// The signals that end a process by default, except those of a crash. SIGALRM is left for a
-/// termination that takes too long.
-static const int ENDING_SIGNALS[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGPIPE, SIGTERM,
-                                     SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGXCPU};
+/// The signals that end a process by default, except those of a crash and those without a name.
+static const int ENDING_SIGNALS[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGPIPE,  SIGTERM,
+                                     SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF,  SIGXCPU,
+                                     SIGALRM, SIGPOLL, SIGPWR,    SIGSTKFLT};
 enum { ENDING_COUNT = sizeof ENDING_SIGNALS / sizeof *ENDING_SIGNALS };
 
 /// Whether a program is still running; -1 when other code has reaped it, and its number may belong
@@ -88,8 +88,14 @@ void flowsystem_end_programs(void) {
 void flowsystem_on_ending_signal(int number) {
   flowsystem_restore_terminal();
   flowsystem_abandon_status();
-  flowsystem_end_programs();
+  flowsystem_leave();
   raise(number);
+}
+
+void flowsystem_leave(void) {
+  flowsystem_end_programs();
+  // None of them uses these any more.
+  flowsystem_remove_temporaries();
 }
 
 static void watch_end(void) {
@@ -108,6 +114,13 @@ static void watch_end(void) {
     sigemptyset(&action.sa_mask);
     sigaction(ENDING_SIGNALS[i], &action, NULL);
   }
+}
+
+void flowsystem_watch_end(void) {
+  if (!atomic_load(&is_asked)) return;
+  pthread_mutex_lock(&mutex);
+  watch_end();
+  pthread_mutex_unlock(&mutex);
 }
 
 void flowsystem_end_programs_with_process(void) { atomic_store(&is_asked, true); }

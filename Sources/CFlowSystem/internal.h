@@ -45,6 +45,16 @@ void flowsystem_kill_groups(void);
 pid_t flowsystem_leave_process(
     const char *name, int kept, void (*then)(const void *), const void *argument, int *lifeline);
 
+/// Ends the programs and removes the temporary files and folders, before the process ends without its exit handlers.
+/// Safe in a signal handler.
+void flowsystem_leave(void);
+
+/// Removes a folder, of which this is a descriptor, with all that is in it. Safe in a signal handler.
+void flowsystem_remove_folder(int folder, const char *path);
+
+/// Removes the temporary files and folders of this process. Safe in a signal handler.
+void flowsystem_remove_temporaries(void);
+
 /// Handles a signal whose handler has been removed: ends the programs, then this process by the
 /// same signal.
 void flowsystem_on_ending_signal(int number);

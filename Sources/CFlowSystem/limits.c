@@ -98,6 +98,6 @@ _Noreturn void flowsystem_end_at_once(int status, const void *message, size_t si
     struct pollfd reader = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (poll(&reader, 1, 0) == 1) (void)!write(STDERR_FILENO, message, size);
   }
-  flowsystem_end_programs();
+  flowsystem_leave();
   _exit(status);
 }

@@ -40,7 +40,7 @@ _Noreturn void flowsystem_exit_without_memory(void) {
   const char *name = flowsystem_program();
   if (write(STDERR_FILENO, name, strlen(name)) >= 0)
     (void)!write(STDERR_FILENO, sentence, sizeof sentence - 1);
-  flowsystem_end_programs();
+  flowsystem_leave();
   _exit(EXIT_FAILURE);
 }
 

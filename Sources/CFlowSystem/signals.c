@@ -98,6 +98,14 @@ static void on_overdue(int number) {
   flowsystem_end_by_signal(flowsystem_termination_signal());
 }
 
+/// Whether a signal just ends the process.
+static bool has_default(const struct sigaction *present) {
+  return present->sa_handler == SIG_DFL || present->sa_handler == flowsystem_on_ending_signal;
+}
+
+/// What SIGALRM did before a termination.
+static struct sigaction alarm_before;
+
 static void on_termination(int number) {
   if (flowsystem_is_main_thread()) {
     int none = 0;
@@ -114,7 +122,8 @@ static void on_termination(int number) {
   atomic_store(&is_termination_pending, true);
   struct sigaction present;
   // A script's own alarm, set through a C module, is left alone.
-  if (sigaction(SIGALRM, NULL, &present) != 0 || present.sa_handler != SIG_DFL) return;
+  if (sigaction(SIGALRM, NULL, &present) != 0 || !has_default(&present)) return;
+  alarm_before = present;
   set_handler(SIGALRM, on_overdue, SA_RESETHAND);
   alarm(PATIENCE);
 }
@@ -124,7 +133,7 @@ void flowsystem_begin_termination(void) {
   struct sigaction present;
   if (sigaction(SIGALRM, NULL, &present) != 0 || present.sa_handler != on_overdue) return;
   alarm(0);
-  set_handler(SIGALRM, SIG_DFL, 0);
+  sigaction(SIGALRM, &alarm_before, NULL);
 }
 
 void flowsystem_catch_interruption(
@@ -146,8 +155,7 @@ void flowsystem_catch_termination(
     // An ignored signal stays ignored, and a script's own handler, set through a C module, stays
     // the script's.
     if (sigaction(numbers[i], NULL, &present) != 0) continue;
-    if (present.sa_handler == SIG_DFL || present.sa_handler == flowsystem_on_ending_signal)
-      set_handler(numbers[i], on_termination, 0);
+    if (has_default(&present)) set_handler(numbers[i], on_termination, 0);
   }
 }
 
@@ -176,7 +184,7 @@ void flowsystem_end_requests(void) {
 void flowsystem_end_by_signal(int number) {
   flowsystem_restore_terminal();
   flowsystem_abandon_status();
-  flowsystem_end_programs();
+  flowsystem_leave();
   set_handler(number, SIG_DFL, 0);
   sigset_t only;
   sigemptyset(&only);

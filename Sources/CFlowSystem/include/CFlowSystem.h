@@ -142,6 +142,10 @@ bool flowsystem_reap(int pid, flowsystem_group *group, int *status);
 /// time.
 void flowsystem_end_programs_with_process(void);
 
+/// Handles the signals that end this process by default, if the program has asked for that: from now on, not only from
+/// the first program on. What has been noted as temporary is removed then, too.
+void flowsystem_watch_end(void);
+
 /// From now on programs are killed, with their child processes, also when this process is killed by SIGKILL: a process
 /// that it leaves does that. Called once, before the first program and the first thread. Returns 0 or an errno.
 int flowsystem_kill_programs_when_killed(void);

@@ -64,6 +64,17 @@ void flowsystem_unwatch_folder(int inotify, int watch);
 bool flowsystem_next_file_event(
     const uint8_t *bytes, size_t count, size_t *offset, flowsystem_file_event *event);
 
+// MARK: - Temporary files
+
+/// A temporary file or folder that is removed when a signal ends the process.
+typedef struct flowsystem_temporary flowsystem_temporary;
+
+/// Notes one; NULL without memory. This and the next function are called by one thread at a time.
+flowsystem_temporary *flowsystem_note_temporary(const char *path, bool is_folder);
+
+/// Forgets one, which is removed or has another name now; NULL is allowed.
+void flowsystem_forget_temporary(flowsystem_temporary *noted);
+
 // MARK: - Digests
 
 /// The algorithms.

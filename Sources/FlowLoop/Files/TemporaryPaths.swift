@@ -1,6 +1,8 @@
+internal import CFlowSystem
 internal import Glibc
 
-/// The temporary files and folders of the process: what is left of them is removed when it exits.
+/// The temporary files and folders of the process: what is left of them is removed when it exits, or when a signal ends
+/// it.
 ///
 /// Threads that write files aren't awaited at the exit, so their unfinished files have to be
 /// removed there.
@@ -9,31 +11,40 @@ package final class TemporaryPaths: @unchecked Sendable {
   package static let shared = TemporaryPaths()
 
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  /// Whether each path is that of a folder.
-  private var paths: [ByteString: Bool] = [:]
+  private var paths: [ByteString: Temporary] = [:]
   /// Whether the process ends, so that a new path is removed at once.
   private var isClosed = false
+
+  private struct Temporary {
+    var isFolder: Bool
+    /// What a signal handler finds.
+    var noted: OpaquePointer?
+  }
 
   private init() {
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     pthread_mutex_init(mutex, nil)
     atexit { TemporaryPaths.shared.removeAll() }
+    flowsystem_watch_end()
   }
 
   /// Adds a path that has just been made.
-  func insert(_ path: ByteString, isFolder: Bool) {
+  package func insert(_ path: ByteString, isFolder: Bool) {
     pthread_mutex_lock(mutex)
     let isLate = isClosed
-    if !isLate { paths[path] = isFolder }
+    if !isLate {
+      let noted = path.withCString { flowsystem_note_temporary($0, isFolder) } ?? nil
+      paths[path] = Temporary(isFolder: isFolder, noted: noted)
+    }
     pthread_mutex_unlock(mutex)
     if isLate { try? FileRemoval.remove(path, recursive: isFolder, Cancellation()) }
   }
 
   /// Forgets a path, which is removed or has another name now.
-  func forget(_ path: ByteString) {
+  package func forget(_ path: ByteString) {
     pthread_mutex_lock(mutex)
-    paths[path] = nil
+    flowsystem_forget_temporary(paths.removeValue(forKey: path)?.noted)
     pthread_mutex_unlock(mutex)
   }
 
@@ -41,7 +52,7 @@ package final class TemporaryPaths: @unchecked Sendable {
   ///
   /// - Throws: A `SystemError` when something in it can't be removed.
   package func removeFolder(_ path: ByteString) throws(SystemError) {
-    forget(path)
+    defer { forget(path) }
     do throws(SystemError) {
       try FileRemoval.remove(path, recursive: true, Cancellation())
     } catch {
@@ -53,11 +64,11 @@ package final class TemporaryPaths: @unchecked Sendable {
   package func removeAll() {
     pthread_mutex_lock(mutex)
     let left = paths
-    paths = [:]
     isClosed = true
     pthread_mutex_unlock(mutex)
-    for (path, isFolder) in left {
-      try? FileRemoval.remove(path, recursive: isFolder, Cancellation())
+    for (path, temporary) in left {
+      try? FileRemoval.remove(path, recursive: temporary.isFolder, Cancellation())
+      forget(path)
     }
   }
 }
