@@ -37,15 +37,19 @@ final class HTTPDownload {
 
   /// The part that an earlier download has left: its size, and the version of its content.
   func part(of url: ByteString) -> (size: Int64, tag: ByteString)? {
-    guard resumes else { return nil }
-    var status = stat()
-    guard temporary.withCString({ stat($0, &status) }) == .some(0),
-      status.st_mode & S_IFMT == S_IFREG, status.st_size > 0,
-      let text = try? Files.read(tagPath, Cancellation())
+    guard resumes, let status = Self.file(temporary), status.st_size > 0,
+      Self.file(tagPath) != nil, let text = try? Files.read(tagPath, Cancellation())
     else { return nil }
     let lines = text.bytes.split(separator: 10).map { ByteString(Array($0)) }
     guard lines.count == 2, lines[0] == url, !lines[1].hasLineEnd else { return nil }
     return (Int64(status.st_size), lines[1])
+  }
+
+  /// The status of a file; nil for anything else, also for a link.
+  private static func file(_ path: ByteString) -> stat? {
+    var status = stat()
+    guard path.withCString({ lstat($0, &status) }) == .some(0) else { return nil }
+    return status.st_mode & S_IFMT == S_IFREG ? status : nil
   }
 
   /// Makes sure that the file can be written.
@@ -68,25 +72,45 @@ final class HTTPDownload {
       try openPart()
     } else {
       descriptor = try open(temporary, O_CREAT | O_EXCL)
+      TemporaryPaths.shared.insert(temporary, isFolder: false)
     }
   }
 
-  private func open(_ path: ByteString, _ flags: Int32) throws(FlowError) -> Int32 {
+  private func open(
+    _ path: ByteString, _ flags: Int32, isUsual: (Int32) -> Bool = { _ in false }
+  ) throws(FlowError) -> Int32 {
     let all = O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags
     // A file that is replaced keeps its permissions. In a sandbox they can't be changed later.
     var status = stat()
     let isThere = self.path.withCString { stat($0, &status) } == .some(0)
     let mode = isThere ? status.st_mode & 0o777 : 0o666
-    guard let opened = path.withCString({ Glibc.open($0, all, mode) }), opened >= 0 else {
-      throw failure("write", errno)
+    let opened = path.withCString { Glibc.open($0, all, mode) } ?? -1
+    if opened >= 0 || isUsual(errno) { return opened }
+    throw failure("write", errno)
+  }
+
+  /// Opens the part that is there; false if there is none any more. Anybody who may write into the folder knows its
+  /// name, and could have put a link or a file of his own there.
+  private func openPresentPart() throws(FlowError) -> Bool {
+    descriptor = try open(temporary, O_NOFOLLOW) { $0 == ENOENT || $0 == ELOOP || $0 == ENXIO }
+    if descriptor < 0, errno == ENOENT { return false }
+    var status = stat()
+    guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      status.st_nlink <= 1, status.st_uid == geteuid()
+    else {
+      if descriptor >= 0 { drop() }
+      throw FlowError(
+        .error,
+        "can't write '\(path)': '\(temporary)' isn't a part of it: a link, or no file of this user")
     }
-    return opened
+    return true
   }
 
   /// Opens the part, which belongs to one download at a time.
   private func openPart() throws(FlowError) {
     while true {
-      descriptor = try open(temporary, O_CREAT)
+      descriptor = try open(temporary, O_CREAT | O_EXCL) { $0 == EEXIST }
+      if descriptor < 0, try !openPresentPart() { continue }
       guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
         let number = errno
         drop()
@@ -97,7 +121,7 @@ final class HTTPDownload {
       // Another one may have completed the file, and taken it away, since it was opened.
       var ours = stat()
       var named = stat()
-      let isThere = temporary.withCString { stat($0, &named) } == .some(0)
+      let isThere = temporary.withCString { lstat($0, &named) } == .some(0)
       if fstat(descriptor, &ours) == 0, isThere, ours.st_ino == named.st_ino { return }
       drop()
     }
@@ -124,7 +148,7 @@ final class HTTPDownload {
     guard resumes else { return }
     if let tag {
       do {
-        try Files.write("\(url)\n\(tag)\n", to: tagPath, Cancellation())
+        try Files.write("\(url)\n\(tag)\n", to: tagPath, Cancellation(), followsLink: false)
       } catch {
         throw FlowError.from(error)
       }
@@ -170,7 +194,11 @@ final class HTTPDownload {
     let place = (target ?? nil) ?? path
     let renamed = temporary.withCString { from in place.withCString { rename(from, $0) } }
     guard renamed == .some(.some(0)) else { throw failure("write", errno) }
-    if resumes { _ = tagPath.withCString { unlink($0) } }
+    if resumes {
+      _ = tagPath.withCString { unlink($0) }
+    } else {
+      TemporaryPaths.shared.forget(temporary)
+    }
   }
 
   /// Ends a download that failed: what can be continued stays.
@@ -181,6 +209,7 @@ final class HTTPDownload {
     // Before another download may take the part.
     if !isDevice, !resumes || isEmpty {
       for path in [temporary, tagPath] { _ = path.withCString { unlink($0) } }
+      if !resumes { TemporaryPaths.shared.forget(temporary) }
     }
     drop()
   }

@@ -22,12 +22,14 @@ final class AtomicFile {
   /// - Parameters:
   ///   - path: The path of the file to replace or make.
   ///   - mode: Its permissions; by default those of the existing file, or the usual ones.
+  ///   - followsLink: Whether a link stays one. One that isn't followed is replaced, as a file of any other kind.
   ///   - failure: Makes the error of a call that failed, from its `errno`.
   /// - Throws: A `SystemError` when the file can't be replaced.
   init(
-    replacing path: ByteString, mode: mode_t? = nil, failure: @escaping (Int32) -> SystemError
+    replacing path: ByteString, mode: mode_t? = nil, followsLink: Bool = true,
+    failure: @escaping (Int32) -> SystemError
   ) throws(SystemError) {
-    let (target, present) = try Self.target(of: path, failure)
+    let (target, present) = followsLink ? try Self.target(of: path, failure) : (path, nil)
     let (temporary, descriptor) = try Self.makeTemporary(
       beside: target, for: path, mode: (mode ?? present ?? 0o666) & 0o777, failure)
     // In a sandbox the permissions of no file can be changed: the umask has removed what it does.

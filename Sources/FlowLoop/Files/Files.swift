@@ -31,11 +31,15 @@ package enum Files {
     }
   }
 
-  /// Writes a file with this content, and replaces an existing one in one step.
+  /// Writes a file with this content, and replaces an existing one in one step. A link stays one, unless it isn't
+  /// followed.
   package static func write(
-    _ content: ByteString, to path: ByteString, _ cancellation: Cancellation
+    _ content: ByteString, to path: ByteString, _ cancellation: Cancellation,
+    followsLink: Bool = true
   ) throws(SystemError) {
-    let file = try AtomicFile(replacing: path) { SystemError("write", path, $0) }
+    let file = try AtomicFile(replacing: path, followsLink: followsLink) {
+      SystemError("write", path, $0)
+    }
     try writeAll(content.bytes[...], to: file.descriptor, cancellation) {
       SystemError("write", path, $0)
     }

@@ -126,7 +126,7 @@ final class History {
   /// Replaces the current file by one with these chunks, atomically.
   private func replace(_ path: String, _ chunks: [[UInt8]]) {
     let draft = path + ".new"
-    let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard file >= 0 else { return }
     let content = chunks.flatMap { Self.encoded($0) }
     let isWritten = write(file, content, content.count) == content.count

@@ -148,3 +148,30 @@ check.contains(other.error, "can't write '" .. folder .. "/both': another downlo
 one:await()
 check.equal(sum(request.save), flow.http(server:url("/sum", { of = "both", size = SIZE })):await().body)
 flow.http(request):await()
+
+-- Others may write into the folder, too, and know the names beside the file: links there lead nowhere, and only a file
+-- of this user is a part.
+local function planted(name, plant)
+  local victim, path = folder .. "/victim", folder .. "/planted-" .. name
+  flow.fs.write(victim, "mine")
+  plant(path, victim)
+  local task = flow.http {
+    url = server:url("/file", { of = name, id = servers.id(), size = SIZE, cut = 100000 }), save = path, resume = true,
+    timeout = 60,
+  }
+  task:wait()
+  check.equal(flow.fs.read(victim), "mine", name)
+  return task.error, path
+end
+local function sh(...) return flow.exec({ "sh", "-c", ... }):await() end
+for name, command in pairs {
+  link = 'ln -s "$2" "$1.part"', dangling = 'ln -s "$2-none" "$1.part"', hard = 'ln "$2" "$1.part"', pipe = 'mkfifo "$1.part"',
+} do
+  local problem, path = planted(name, function(...) sh(command, "sh", ...) end)
+  check.equal(tostring(problem):match "can't write.*", ("can't write '%s': '%s.part' isn't a part of it: a link, or no file of "
+    .. "this user"):format(path, path), name)
+  check.equal(flow.fs.exists(folder .. "/victim-none"), false)
+end
+local problem, path = planted("tag", function(...) sh('ln -s "$2" "$1.part.tag"', "sh", ...) end)
+check.equal(problem.kind, "network")
+check.equal(flow.fs.stat(path .. ".part.tag").type, "file")
