@@ -194,6 +194,14 @@ static bool is_kept(const char *variable, const char *const *names, size_t count
   return false;
 }
 
+void flowsystem_remove_variable(const char *name) {
+  char *value = getenv(name);
+  if (value == NULL) return;
+  // The system shows the bytes of the start to all processes of the user.
+  explicit_bzero(value, strlen(value));
+  unsetenv(name);
+}
+
 void flowsystem_keep_environment(const char *const *names, size_t count) {
   if (environ == NULL) return;
   char **kept = environ;

@@ -13,7 +13,7 @@ final class Keeping {
   /// The server that keeps the runs as well; nil: none.
   private let mirror: RunMirror?
   /// The text of the key for secrets.
-  private let storeKey = Keeping.takeStoreKey()
+  private let storeKey = Secrets.storeKey
 
   /// nil if there is no script that runs could be kept for. `remote` is the server of the command line, or of the
   /// environment.
@@ -63,14 +63,6 @@ final class Keeping {
     guard let value = getenv("FLOWLUA_KEEP") else { return nil }
     let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
     return text.isEmpty || text == "0" ? nil : text
-  }
-
-  /// The value of `FLOWLUA_STORE_KEY`, which neither the script nor a program that it starts gets to see.
-  private static func takeStoreKey() -> ByteString? {
-    guard let value = getenv("FLOWLUA_STORE_KEY") else { return nil }
-    defer { unsetenv("FLOWLUA_STORE_KEY") }
-    let bytes = Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))
-    return bytes.isEmpty ? nil : ByteString(bytes)
   }
 
   /// The path without links, from the root; as it is if there is no such file.

@@ -1,3 +1,4 @@
+internal import CFlowSystem
 internal import FlowEngine
 internal import FlowScripting
 internal import Glibc
@@ -134,26 +135,14 @@ final class RemoteOptions {
     if let server = arguments.options.remote?.server {
       return try settings(server, arguments, naming: "option '--remote'")
     }
-    guard let text = variable("FLOWLUA_REMOTE"), !arguments.ignoresEnvironment else { return nil }
+    guard let text = Secrets.remote, !arguments.ignoresEnvironment else { return nil }
     return try settings(text, arguments, naming: "FLOWLUA_REMOTE")
   }
 
-  /// The value of a variable; nil for none, and an empty one.
-  private static func variable(_ name: StaticString) -> ByteString? {
-    guard let value = getenv(name.description), value.pointee != 0 else { return nil }
-    return ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
-  }
-
-  /// The text of `FLOWLUA_REMOTE_KEY`, which neither the script nor a program that it starts gets to see.
+  /// The text of `FLOWLUA_REMOTE_KEY`.
   static func key(_ arguments: CommandLineArguments) -> ByteString? {
-    let taken = takenKey
-    return arguments.ignoresEnvironment ? nil : taken
+    arguments.ignoresEnvironment ? nil : Secrets.remoteKey
   }
-
-  private static let takenKey: ByteString? = {
-    defer { unsetenv("FLOWLUA_REMOTE_KEY") }
-    return variable("FLOWLUA_REMOTE_KEY")
-  }()
 
   /// A text that nobody guesses.
   static var randomText: ByteString {
@@ -180,5 +169,49 @@ final class RemoteOptions {
       throw LongOptions.misuse(error.messageBytes)
     }
     return settings
+  }
+}
+
+/// The variables of the environment with secrets, which neither the script nor a program that it starts gets to see.
+enum Secrets {
+  static let storeKey = taken("FLOWLUA_STORE_KEY")
+  static let remoteKey = taken("FLOWLUA_REMOTE_KEY")
+  /// The URLs of the server. In the environment they stay without the token or the user: that there is a server is no
+  /// secret, and scripts ask for it.
+  static let remote: ByteString? = {
+    guard let value = getenv("FLOWLUA_REMOTE"), strchr(value, Int32(UInt8(ascii: "@"))) != nil
+    else {
+      return variable("FLOWLUA_REMOTE")
+    }
+    let text = taken("FLOWLUA_REMOTE")
+    let shown = text.map { $0.bytes.split(separator: UInt8(ascii: ",")).map(withoutUser) } ?? []
+    _ = ByteString(Array(shown.joined(separator: [UInt8(ascii: ",")]))).withCString {
+      setenv("FLOWLUA_REMOTE", $0, 1)
+    }
+    return text
+  }()
+
+  /// Takes all of them, while the process has one thread.
+  static func take() { _ = (storeKey, remoteKey, remote) }
+
+  /// A URL from its scheme on, without what is before the host.
+  private static func withoutUser(_ url: ArraySlice<UInt8>) -> [UInt8] {
+    guard let sign = url.lastIndex(of: UInt8(ascii: "@")) else { return Array(url) }
+    let scheme = url[..<sign].prefix { $0 != UInt8(ascii: ":") }
+    let mark = Array("://".utf8)
+    let isScheme = url[scheme.endIndex...].starts(with: mark)
+    return Array((isScheme ? scheme + mark : []) + url[(sign + 1)...])
+  }
+
+  /// The value of a variable; nil for none, and an empty one.
+  private static func variable(_ name: String) -> ByteString? {
+    guard let value = getenv(name), value.pointee != 0 else { return nil }
+    return ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
+  }
+
+  /// The value of a variable, which is removed.
+  private static func taken(_ name: String) -> ByteString? {
+    defer { flowsystem_remove_variable(name) }
+    return variable(name)
   }
 }

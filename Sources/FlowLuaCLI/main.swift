@@ -15,6 +15,8 @@ let words = rawWords.compactMap { word in
 flowsystem_end_without_memory()
 flowsystem_hold_streams()
 flowsystem_check_output_at_exit(rawWords.first ?? nil)
+// Before another process, which the system shows with the same environment, is forked.
+Secrets.take()
 
 let status: Int32
 do throws(CommandLineArguments.Misuse) {

@@ -80,6 +80,9 @@ flowsystem_sandbox_outcome flowsystem_enter_sandbox(
 /// Closes the descriptors that the process has inherited, but those of the standard streams. Returns 0 or an errno.
 int flowsystem_close_inherited(void);
 
+/// Removes a variable of the environment, and overwrites its value. While the process has one thread.
+void flowsystem_remove_variable(const char *name);
+
 /// Removes the variables of the environment that aren't in the list, and overwrites their values.
 void flowsystem_keep_environment(const char *const *names, size_t count);
 

@@ -86,3 +86,29 @@ once:run { "--keep", environment = { FLOWLUA_STORE_KEY = "one" } }
 check.contains(once:resume(with "two"), "[PayOp]", "had finished in run r", "<token> was encrypted with another FLOWLUA_STORE_KEY")
 check.contains(once:resume(with "one"), "[PayOp] Kept from run r")
 once:expect_effects "pay"
+
+-- Nor does the system show it to other processes of the user, and what was forked before the script; the same for the key of
+-- other machines, and for the token of a server, which has a URL without it.
+local shown = kept.script [[
+local pipe = io.popen "grep -la sesame-unique-text /proc/[0-9]*/environ 2>/dev/null"
+assert(pipe:read "a" == "", "shown")
+print(os.getenv "FLOWLUA_REMOTE")
+print(flow.exec { "sh", "-c", "echo $FLOWLUA_REMOTE" }:await().stdout)
+local SecretOp = flow.op("SecretOp", function(ctx) ctx:set("s", flow.secret "hunter4") end)
+SecretOp:run()
+]]
+for url, without in pairs {
+  ["nats://sesame-unique-text@127.0.0.1:1"] = "nats://127.0.0.1:1",
+  ["tls://u:sesame-unique-text@h1:4222,tls://u:sesame-unique-text@[::1]"] = "tls://h1:4222,tls://[::1]",
+} do
+  for _, options in ipairs { {}, { "-E" }, { "--keep" }, { "--remote", "nats://127.0.0.1:2" } } do
+    options.environment = { FLOWLUA_REMOTE = url, FLOWLUA_STORE_KEY = "sesame-unique-text-1",
+      FLOWLUA_REMOTE_KEY = "sesame-unique-text-2" }
+    local seen = shown:run(options)
+    check.equal(seen.stderr, "")
+    check.equal(seen.stdout, without .. "\n" .. without .. "\n\n")
+  end
+end
+-- Also one that isn't a URL.
+local odd = shown:run { "--remote", "nats://127.0.0.1:2", environment = { FLOWLUA_REMOTE = "a/b:sesame-unique-text@h" } }
+check.equal(odd.stdout, "h\nh\n\n")
