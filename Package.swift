@@ -46,14 +46,14 @@ let package = Package(
     .target(name: "CFlowSystem", cSettings: strictC),
     // Trampolines, protected calls, coroutines: everything that concerns `longjmp`.
     .target(
-      name: "CFlowLua", dependencies: ["CLua"], cSettings: strictC,
+      name: "CFlowLua", dependencies: ["CLua", "CFlowSystem"], cSettings: strictC,
       cxxSettings: refusesWarnings ? [.treatAllWarnings(as: .error)] : []),
     // libcurl, opened at the first request: its functions and callbacks for Swift.
-    .target(name: "CCurl", cSettings: strictC),
+    .target(name: "CCurl", dependencies: ["CFlowSystem"], cSettings: strictC),
     // SQLite, opened at the first kept run: its functions for Swift.
     .target(name: "CSQLite", cSettings: strictC),
     // libnats, opened at the first connection: its functions and callbacks for Swift.
-    .target(name: "CNats", cSettings: strictC),
+    .target(name: "CNats", dependencies: ["CFlowSystem"], cSettings: strictC),
     // Strings of bytes: the one text type of all other targets.
     .target(name: "FlowBytes", swiftSettings: strict),
     // Clock, event loop, helper threads, files, child processes; knows no op, value or task.

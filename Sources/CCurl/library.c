@@ -1,17 +1,16 @@
 // Opening the library: no program that makes no request pays for it.
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "CFlowSystem.h"
 #include "internal.h"
 
 struct ccurl_library ccurl_library;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
-static _Atomic(ccurl_loaded) when_loaded;
 
 static bool find(void *library, const char *name, void *place) {
   void *symbol = dlsym(library, name);
@@ -69,6 +68,7 @@ static void note_encodings(void) {
 static void load(void) {
   void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
+  flowsystem_keep_crypto();
   if (library == NULL) {
     snprintf(problem, sizeof problem, "libcurl isn't installed: apt install libcurl4");
   } else if (find_all(library) && ccurl_library.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -76,11 +76,7 @@ static void load(void) {
   } else if (problem[0] == '\0') {
     note_encodings();
   }
-  ccurl_loaded call = atomic_load(&when_loaded);
-  if (call != NULL) call();
 }
-
-void ccurl_when_loaded(ccurl_loaded call) { atomic_store(&when_loaded, call); }
 
 const char *ccurl_load(void) {
   pthread_once(&once, load);

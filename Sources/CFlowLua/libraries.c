@@ -1,4 +1,5 @@
 // The standard libraries of a state: all of them, or those that its host has chosen.
+#include "CFlowSystem.h"
 #include "internal.h"
 
 // MARK: - Chunks of text only
@@ -131,6 +132,33 @@ static void limit_package(lua_State *L) {
   lua_settop(L, -3);
 }
 
+// MARK: - C libraries
+
+/// A searcher of C libraries, or package.loadlib. What it returns will initialize the library, and with it OpenSSL,
+/// which threads of this process use at the exit, too. [-n, +n, e]
+static int load_native(lua_State *L) {
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  flowsystem_keep_crypto();
+  return lua_gettop(L);
+}
+
+/// Wraps package.loadlib, and the last two searchers.
+static void watch_native(lua_State *L) {
+  lua_getglobal(L, LUA_LOADLIBNAME);
+  lua_getfield(L, -1, "loadlib");
+  lua_pushcclosure(L, load_native, 1);
+  lua_setfield(L, -2, "loadlib");
+  lua_getfield(L, -1, "searchers");
+  for (lua_Integer i = 3; i <= 4; i++) {
+    lua_rawgeti(L, -1, i);
+    lua_pushcclosure(L, load_native, 1);
+    lua_rawseti(L, -2, i);
+  }
+  lua_settop(L, -3);
+}
+
 // MARK: - The end of the process
 
 /// os.exit, which closes the state itself when asked to: from then on no stop may come.
@@ -203,6 +231,8 @@ void flowlua_open_libraries(lua_State *L, const flowlua_configuration *configura
   if ((libraries & FLOWLUA_ALL_LIBRARIES) == FLOWLUA_ALL_LIBRARIES) luaL_openlibs(L);
   else open_chosen(L, libraries);
   if (libraries & FLOWLUA_LIBRARY_COROUTINE) flowlua_install_coroutine_library(L);
+  const uint32_t native = FLOWLUA_LIBRARY_LUA_MODULES | FLOWLUA_LIBRARY_NATIVE_MODULES;
+  if ((libraries & native) == native) watch_native(L);
   if (libraries & FLOWLUA_LIBRARY_DEBUG) flowlua_install_debug_library(L);
   if (libraries & FLOWLUA_LIBRARY_SAFE_OS) install_exit(L, configuration->exits);
   flowlua_refuse_missing(L, libraries);

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct evp_md evp_md;
 typedef struct engine engine;
@@ -23,6 +24,9 @@ static struct {
   int (*EVP_MD_CTX_copy_ex)(flowsystem_digest *, const flowsystem_digest *);
   const evp_md *(*algorithms[4])(void);
 } crypto;
+
+/// OpenSSL's OPENSSL_INIT_NO_ATEXIT. Only the first call of the process decides about that.
+static const uint64_t NO_ATEXIT = 0x00080000;
 
 static void *library;
 static char problem[300];
@@ -54,17 +58,23 @@ static bool find_all(void) {
 }
 
 static void load(void) {
-  // OpenSSL's OPENSSL_INIT_NO_ATEXIT: a helper thread may still compute a digest while the process
-  // exits, and the library would release what it uses.
-  const uint64_t no_atexit = 0x00080000;
   has_failed = true;
   library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     snprintf(problem, sizeof problem, "%s (apt install libssl3)", dlerror());
   } else if (find_all()) {
-    has_failed = crypto.OPENSSL_init_crypto(no_atexit, NULL) != 1;
+    has_failed = crypto.OPENSSL_init_crypto(NO_ATEXIT, NULL) != 1;
     if (has_failed) snprintf(problem, sizeof problem, "libcrypto.so.3 can't be initialized");
   }
+}
+
+void flowsystem_keep_crypto(void) {
+  void *present = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (present == NULL) return;
+  int (*initialize)(uint64_t options, const void *settings);
+  void *symbol = dlsym(present, "OPENSSL_init_crypto");
+  memcpy(&initialize, &symbol, sizeof symbol);
+  if (initialize != NULL) initialize(NO_ATEXIT, NULL);
 }
 
 const char *flowsystem_load_crypto(void) {

@@ -22,22 +22,39 @@ static const char *name_of_program = "flowlua";
 
 const char *flowsystem_program(void) { return name_of_program; }
 
-/// The last function of a process that exits.
-static void check_output(int status, void *unused) {
-  (void)unused;
+/// Writes what is left of the output; returns the status.
+static int flush_output(int status) {
   bool has_failed = ferror(stdout) != 0;
   errno = 0;
   if (fflush(stdout) != 0) has_failed = true;
-  if (!has_failed || status != 0) return;
+  if (!has_failed || status != 0) return status;
   if (errno != 0)
     fprintf(stderr, "%s: can't write to stdout: %s\n", name_of_program, strerror(errno));
   else fprintf(stderr, "%s: can't write to stdout\n", name_of_program);
-  _exit(EXIT_FAILURE);
+  return EXIT_FAILURE;
 }
 
-void flowsystem_check_output_at_exit(const char *program) {
+static flowsystem_last_work last_work;
+
+/// The sanitizer of addresses would look for leaks later.
+extern void __lsan_do_leak_check(void) __attribute__((weak));
+
+/// The last function of a process that exits. Other threads may still work: it ends here, before any library that they
+/// use is taken apart.
+static void end_process(int status, void *unused) {
+  (void)unused;
+  status = flush_output(status);
+  // As at any exit, without the locks that another thread may have while it waits for input.
+  fcloseall();
+  status = last_work(status);
+  if (__lsan_do_leak_check) __lsan_do_leak_check();
+  _exit(status);
+}
+
+void flowsystem_end_at_exit(const char *program, flowsystem_last_work work) {
   if (program != NULL) name_of_program = program;
-  on_exit(check_output, NULL);
+  last_work = work;
+  on_exit(end_process, NULL);
 }
 
 bool flowsystem_write_file(const char *path, const void *bytes, size_t count) {

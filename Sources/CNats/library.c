@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "CFlowSystem.h"
 #include "internal.h"
 
 struct cnats_library cnats_library;
@@ -91,6 +92,7 @@ static void load(void) {
     return;
   }
   if (!find_all(library)) return;
+  flowsystem_keep_crypto();
   sigset_t before = cnats_block_signals();
   // The library's own number of spins.
   struct sigaction pipe;

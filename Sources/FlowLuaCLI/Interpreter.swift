@@ -77,7 +77,7 @@ final class Interpreter {
         monitors.finish()
         hosts?.end()
         // A service manager knows from the status that the next start continues.
-        if Keeping.end(isFinished: false), flowsystem_termination_signal() == SIGTERM {
+        if Keeping.end(isFinished: false) == true, flowsystem_termination_signal() == SIGTERM {
           exit(Keeping.resumableStatus)
         }
       }
@@ -138,8 +138,6 @@ final class Interpreter {
     // Tasks that outlived their run, if any.
     EventLoop.endPrograms()
     if succeeds, keeping?.endRehearsal() == false { succeeds = false }
-    Keeping.end(isFinished: succeeds && !monitors.hasFailed)
-    if Keeping.hasFailed { succeeds = false }
     deferred.closeAtExit()
     if monitors.hasFailed { succeeds = false }
     if let exceeded = limit?.message {

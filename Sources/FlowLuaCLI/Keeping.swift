@@ -116,8 +116,6 @@ final class Keeping {
       if case .run(let id)? = choice {
         keeping.onMissingRun = { Self.end(withoutRun: id, because: $0, of: $1) }
       }
-      // Scripts can end by os.exit, too.
-      on_exit({ status, _ in Keeping.end(isFinished: status == 0) }, nil)
     }
     host.onKeepingWarning = { messages.say($0) }
     if choice == nil {
@@ -171,8 +169,7 @@ final class Keeping {
     }
     let isDone = endRehearsal()
     EventLoop.endPrograms()
-    Keeping.end(isFinished: false)
-    exit(isDone && !Self.hasFailed ? 0 : 1)
+    exit(isDone ? 0 : 1)
   }
 
   /// Reports chosen ops that weren't executed; returns whether all that was chosen has been done.
@@ -251,16 +248,19 @@ final class Keeping {
   private nonisolated(unsafe) static var open: ScriptKeeping?
   private nonisolated(unsafe) static var messages: Messages?
   private nonisolated(unsafe) static var isRehearsal = false
-  /// Whether the end of the script couldn't be recorded.
-  private(set) nonisolated(unsafe) static var hasFailed = false
+
+  /// Records the end of the script in a process that exits with a status, unless that was done, and returns the status.
+  static func end(withStatus status: Int32) -> Int32 {
+    end(isFinished: status == 0) == false && status == 0 ? 1 : status
+  }
 
   /// Records the end of the script, unless that was done, and says how a run continues that hasn't finished. A script
-  /// that ends in the middle with status 0 has chosen that. Returns whether it was kept.
-  @discardableResult
-  static func end(isFinished: Bool) -> Bool {
-    guard let open else { return false }
+  /// that ends in the middle with status 0 has chosen that. Returns whether it was kept; nil if there was nothing to
+  /// keep.
+  static func end(isFinished: Bool) -> Bool? {
+    guard let open else { return nil }
     self.open = nil
-    guard open.isOpen else { return false }
+    guard open.isOpen else { return nil }
     do throws(FlowError) {
       try open.end(isFinished: isFinished)
       if !isFinished, !isRehearsal, let id = open.id {
@@ -270,7 +270,6 @@ final class Keeping {
       return true
     } catch {
       messages?.say(error.messageBytes)
-      hasFailed = true
       return false
     }
   }

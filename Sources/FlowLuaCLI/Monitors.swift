@@ -62,10 +62,6 @@ final class Monitors: RunMonitor {
     Self.last = self
     // Scripts can end by os.exit too.
     atexit { Monitors.last?.finish() }
-    // Spans are sent before TLS is gone.
-    if case .collector? = options.otlp {
-      HTTPLibrary.whenOpened { atexit { Monitors.last?.finish() } }
-    }
   }
 
   /// Lets programs and requests of ops continue a trace: that of the environment, or one that `--otlp` begins.

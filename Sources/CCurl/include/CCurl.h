@@ -14,11 +14,6 @@
 /// possible. May be called from any thread; every other function needs its success.
 const char *ccurl_load(void);
 
-typedef void (*ccurl_loaded)(void);
-/// Sets a function that is called once, on any thread, when the library has been opened: work at the
-/// exit of the process that is registered then is done before libraries that libcurl uses clean up.
-void ccurl_when_loaded(ccurl_loaded call);
-
 /// The callbacks of a transfer. None of them may call a function of this header.
 typedef struct ccurl_transfer_events {
   /// A line of the response's header, with its end. Returns false to end the transfer.

@@ -229,9 +229,14 @@ void flowsystem_end_without_memory(void);
 /// has failed. For tests.
 uint64_t flowsystem_fail_allocation(uint64_t n) __attribute__((swift_attr("@discardableResult")));
 
+/// Does what has to be done last, when all other work at the exit is done. Returns the status of the process.
+typedef int (*flowsystem_last_work)(int status);
+
 /// When the process exits with status 0 but its output to stdout couldn't be written, it prints
-/// that and the status is 1. `program` must stay valid; if it is NULL, the name is flowlua.
-void flowsystem_check_output_at_exit(const char *program);
+/// that and the status is 1. Then it calls `work` and ends: what was registered for the exit before this call, and the
+/// destructors of libraries, aren't called, as other threads may still use these. `program` must stay valid; if it is
+/// NULL, the name is flowlua.
+void flowsystem_end_at_exit(const char *program, flowsystem_last_work work);
 
 /// Reads a line of stdin with its newline, allocated with malloc; NULL at the end. Without memory
 /// for it the process ends with a sentence. stdin is a macro for a global variable.

@@ -94,6 +94,10 @@ typedef struct flowsystem_digest flowsystem_digest;
 /// Loads OpenSSL's libcrypto.so.3, once. Returns NULL, or the reason why that failed. Any thread.
 const char *flowsystem_load_crypto(void);
 
+/// Makes libcrypto.so.3, if it is loaded, keep at the exit what other threads may still use. To be called before any
+/// library initializes it. Any thread.
+void flowsystem_keep_crypto(void);
+
 /// Begins a digest, after the library has been loaded; NULL when the library refuses that.
 flowsystem_digest *flowsystem_digest_begin(flowsystem_digest_algorithm algorithm);
 

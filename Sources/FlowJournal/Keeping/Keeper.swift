@@ -428,11 +428,12 @@ package final class Keeper: RunKeeper {
   }
 
   /// Records the end of the script, and waits until that and all before it is on the disk. Nothing is kept after it.
-  package func end(isFinished: Bool) throws(FlowError) {
+  /// `tidy` is called before the run counts as finished.
+  package func end(isFinished: Bool, _ tidy: () -> Void) throws(FlowError) {
     if isEnded { return }
     isEnded = true
     kept?.end(finished: isFinished && !hasRefused)
-    kept?.close()
+    kept?.close(tidy)
     if let error = kept?.failure { throw error }
   }
 

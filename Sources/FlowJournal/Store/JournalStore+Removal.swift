@@ -43,7 +43,7 @@ extension JournalStore {
   ) throws(FlowError) -> [ByteString] {
     try checkWritable()
     let now = WallClock.now()
-    let last = Set(try rows().filter(\.isFinished).suffix(Self.keptRuns).map(\.number))
+    let last = Set(try rows().filter { $0.end != .none }.suffix(Self.keptRuns).map(\.number))
     var removed = try removeAll {
       now - $0.changed > Self.keptTime && $0.name != id
         && !($0.isFinished && last.contains($0.number))

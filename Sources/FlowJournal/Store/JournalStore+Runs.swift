@@ -229,17 +229,36 @@ extension JournalStore {
   }
 
   private func lastUnfinished(_ script: ByteString) throws(FlowError) -> RunRow? {
-    try last(script, "AND is_finished = 0")
+    // One that was about to finish may count as either.
+    try last(script, "AND is_finished <> 1") { !$0.isFinished }
   }
 
   private func last(
-    _ script: ByteString, _ condition: ByteString
+    _ script: ByteString, _ condition: ByteString, where isWanted: (RunRow) -> Bool = { _ in true }
   ) throws(FlowError) -> RunRow? {
     let select = try database.prepare(
-      "SELECT \(RunRow.columns) FROM runs WHERE script = ?1 \(condition) "
-        + "ORDER BY number DESC LIMIT 1")
+      "SELECT \(RunRow.columns) FROM runs WHERE script = ?1 \(condition) ORDER BY number DESC"
+    )
+    defer { select.reset() }
     select.bind(1, script)
-    return try select.first { RunRow($0, digests) }
+    while try select.step() {
+      let row = RunRow(select, digests)
+      if isWanted(row) { return row }
+    }
+    return nil
+  }
+
+  /// Records that the process of a run that was about to finish ends next. Doesn't wait for the disk, as a process
+  /// that is killed meanwhile would have finished the run without a success: nothing is lost but this when the machine
+  /// stops, see `RunRow.isFinished`.
+  func finish(_ number: Int64, _ epoch: Int64) throws(FlowError) {
+    try database.execute("PRAGMA synchronous = NORMAL")
+    let update = try database.prepare(
+      "UPDATE runs SET is_held = 0, is_finished = 1 WHERE number = ?1 AND epoch = ?2")
+    update.bind(1, number)
+    update.bind(2, epoch)
+    try update.run()
+    try database.execute("PRAGMA synchronous = FULL")
   }
 
   func nextNumber() throws(FlowError) -> Int64 {

@@ -42,7 +42,10 @@ package final class KeptRun {
   private let lastNumber: Int64
   /// What the writer hasn't been given yet.
   @exclusivity(unchecked) private var batch: [RunCommand] = []
+  private let number: Int64
+  private let isMirrored: Bool
   private var hasEnded = false
+  private var isFinished = false
   private var isClosed = false
 
   init(
@@ -55,6 +58,8 @@ package final class KeptRun {
     self.records = records
     self.store = store
     self.loop = loop
+    self.number = number
+    isMirrored = mirror != nil
     let numbers = RecordTable.numbers(of: number)
     nextNumber = (records.last?.id ?? numbers.lowerBound) + 1
     lastNumber = numbers.upperBound - 1
@@ -102,12 +107,16 @@ package final class KeptRun {
   ///   - then: As for `write`.
   package func end(finished: Bool, then: ((FlowError?) -> Void)? = nil) {
     hasEnded = true
+    isFinished = finished
     append(.end(finished: finished), then)
   }
 
   /// Waits until everything is on the disk, and ends the thread that writes; a run without an `end` is left
   /// unfinished. Completions still come, as jobs of the loop, and `failure` is known at once.
-  package func close() {
+  ///
+  /// - Parameter tidy: Called when all is on the disk. A process that is killed before it returns hasn't finished the run:
+  ///   it should end at once after this.
+  package func close(_ tidy: () -> Void = {}) {
     loop.checkThread()
     if isClosed { return }
     if !hasEnded { end(finished: false) }
@@ -116,6 +125,13 @@ package final class KeptRun {
     writer.stopAndWait()
     completions.close(writer.completions)
     if let error = writer.failure { firstFailure.note(error) }
+    tidy()
+    guard isFinished, !isMirrored, failure == nil else { return }
+    do throws(FlowError) {
+      try store.finish(number, epoch)
+    } catch {
+      firstFailure.note(error)
+    }
   }
 
   private func append(_ command: RunCommand, _ then: ((FlowError?) -> Void)?) {

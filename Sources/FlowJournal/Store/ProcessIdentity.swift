@@ -28,7 +28,12 @@ struct ProcessIdentity: Equatable, Sendable {
     guard host == here.host else { return .unknown }
     if boot == here.boot { return isRunning ? .alive : .ended }
     // The same machine after a restart, or another container on it.
-    return boot.bytes.prefix(36) == here.boot.bytes.prefix(36) ? .unknown : .ended
+    return isOfEarlierStart ? .ended : .unknown
+  }
+
+  /// Whether the machine has been started since then.
+  var isOfEarlierStart: Bool {
+    boot.bytes.prefix(36) != ProcessIdentity.current.boot.bytes.prefix(36)
   }
 
   /// Whether a process of this machine exists.

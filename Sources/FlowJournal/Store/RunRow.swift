@@ -8,7 +8,7 @@ struct RunRow {
   var words: [ByteString]
   var seed: Int64
   var began: Double
-  var isFinished: Bool
+  var end: End
   var ended: Double
   var lease: RunLease
   /// Whether the columns that never change are what was written.
@@ -28,11 +28,30 @@ struct RunRow {
     self.words = words ?? []
     seed = row.integer(4)
     began = row.double(5)
-    isFinished = row.integer(7) != 0
+    end = End(rawValue: row.integer(7)) ?? .finished
     ended = row.double(8)
     lease = RunLease(row, from: 9)
     let sum = try? Self.sum(number, name, script, self.words, seed, began, digests)
     isSound = words != nil && sum != nil && row.digest(6) == sum
+  }
+
+  /// What is known about the end of a run.
+  enum End: Int64 {
+    case none
+    case finished
+    /// All that the script had to do is done, and its process was about to end.
+    case finishing
+  }
+
+  /// Whether nothing is left to do. A process that was about to end, and was killed instead, hasn't reported its success
+  /// to anybody. When the machine has stopped since then, the process probably had ended: what it wrote last needn't be on
+  /// the disk.
+  var isFinished: Bool {
+    switch end {
+    case .none: false
+    case .finished: true
+    case .finishing: lease.holder.isOfEarlierStart
+    }
   }
 
   /// The digest of what never changes.

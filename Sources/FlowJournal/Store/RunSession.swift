@@ -120,7 +120,7 @@ final class RunSession {
       files: FileTable(database, digests),
       lease: try database.prepare("SELECT \(RunLease.columns) FROM runs WHERE number = ?1"),
       end: try database.prepare(
-        "UPDATE runs SET is_held = 0, is_finished = ?2, ended = ?3 WHERE number = ?1"),
+        "UPDATE runs SET is_held = ?4, is_finished = ?2, ended = ?3 WHERE number = ?1"),
       beat: try database.prepare("UPDATE runs SET beat = ?2 WHERE number = ?1"))
     open = made
     return made
@@ -147,9 +147,13 @@ final class RunSession {
     case .record(let record): try connection.table.write(record)
     case .file(let file): try connection.files.write(file, at: WallClock.now())
     case .end(let finished):
+      // The server has the end already.
+      let isEnding = finished && mirror == nil
+      let end: RunRow.End = isEnding ? .finishing : finished ? .finished : .none
       connection.end.bind(1, target.number)
-      connection.end.bind(2, finished ? 1 : 0 as Int64)
+      connection.end.bind(2, end.rawValue)
       connection.end.bind(3, WallClock.now())
+      connection.end.bind(4, isEnding ? 1 : 0 as Int64)
       try connection.end.run()
     }
   }

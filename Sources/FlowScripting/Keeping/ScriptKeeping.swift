@@ -223,18 +223,20 @@ package final class ScriptKeeping: RunMonitor {
 
   /// Records that the script has ended, and waits until that and all before it is in the store; further calls do
   /// nothing. A run isn't finished if a flow of it still executes, because an op has called `os.exit`. Throws the reason
-  /// why it isn't in the store. Then runs that are too old, or too many, are removed from it.
+  /// why it isn't in the store. Runs that are too old, or too many, are removed from it before. The process should end at
+  /// once after this.
   package func end(isFinished: Bool) throws(FlowError) {
     if isEnded { return }
     isEnded = true
     guard let store, let keeper = keeper as? Keeper, let kept else { return }
     // Only what a person has chosen was executed.
-    try keeper.end(isFinished: isRehearsal ? kept.wasFinished : isFinished && pendingCount == 0)
-    do throws(FlowError) {
-      _ = try store.prune(limit: options.storeLimit, sparing: kept.id)
-      try store.emptyLog()
-    } catch {
-      warn("the store of kept runs can't be tidied up: \(error.messageBytes)")
+    try keeper.end(isFinished: isRehearsal ? kept.wasFinished : isFinished && pendingCount == 0) {
+      do throws(FlowError) {
+        _ = try store.prune(limit: options.storeLimit, sparing: kept.id)
+        try store.emptyLog()
+      } catch {
+        warn("the store of kept runs can't be tidied up: \(error.messageBytes)")
+      }
     }
   }
 

@@ -141,3 +141,17 @@ else
 end
 flow.new("crashes"):data { cases = cases }:add_grouped(CrashOp, { input = "cases", max_concurrent = 2 }):run()
 print(("%d times at %d points, from seed %d"):format(done + #cases, last, seed))
+
+-- A process that is killed after its script has ended hasn't finished the run, but for the very last moment: a service
+-- manager starts it again, and nothing is done twice.
+local point, repeated, has_crashed = 0, 0, nil
+repeat
+  point = point + 1
+  local script = recovery.script([[flow.op("AOp", function(ctx) note(ctx) end):run()]], program)
+  has_crashed = script:run({ "--resume", environment = { FLOWLUA_CRASH_AT = point } }).status ~= 0
+  check.equal(script:run({ "--resume" }).status, 0)
+  local _, runs = script:run({ "--runs" }).stdout:gsub("%f[^\n]r%w+ +finished", "")
+  if has_crashed and runs > 1 then repeated = repeated + 1 end
+  flow.fs.remove(script.folder, { recursive = true })
+until not has_crashed
+assert(repeated <= 1, ("after a crash at %d of %d points the run counts as finished"):format(repeated, point))
