@@ -5,7 +5,7 @@
 
 void flowlua_buffer_free(flowlua_buffer *buffer) {
   free(buffer->bytes);
-  *buffer = (flowlua_buffer){NULL, 0, 0};
+  *buffer = (flowlua_buffer){0};
 }
 
 bool flowlua_buffer_reserve(flowlua_buffer *buffer, size_t count) {

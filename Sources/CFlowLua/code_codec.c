@@ -89,7 +89,7 @@ int32_t flowlua_find_change(
     flowlua_state *state, int32_t function, const uint8_t *bytes, size_t size,
     flowlua_encode_error *change) {
   packing what = {.function = function, .before = bytes, .before_count = size};
-  flowlua_buffer now = {NULL, 0, 0};
+  flowlua_buffer now = {0};
   *change = (flowlua_encode_error){.type = LUA_TNONE};
   flowlua_encoder_open(&what.e, state, &now, change);
   int32_t status = pack_protected(&what);

@@ -84,6 +84,7 @@ static bool encode_userdata(encoder *e, lua_State *L) {
   if (object == NULL || !state->callbacks.unwrap(state, object, &value))
     return e->is_form ? flowlua_encode_host_object(e, L) : flowlua_encode_fail(e, L);
   put_byte(L, e->out, TAG_SECRET);
+  e->out->has_secrets = true;
   if (value.kind == FLOWLUA_STRING) {
     // Without making it a string of Lua's.
     bool fits = flowlua_buffer_reserve(e->out, (size_t)value.integer + 11);

@@ -29,6 +29,8 @@ package struct CodePackage: Sendable {
 
   /// The object that holds its bytes.
   package var storage: AnyObject { bytes }
+  /// Whether something that it refers to is a secret.
+  package var hasSecrets: Bool { bytes.hasSecrets }
   /// Its size in bytes.
   package var count: Int { bytes.count }
 }

@@ -6,7 +6,7 @@ internal import CFlowLua
 /// Once emptied, it keeps its memory for the next batch.
 // Unchecked: it has only bytes, and code that passes it to another thread releases it.
 package final class EncodedBuffer: @unchecked Sendable {
-  var raw = flowlua_buffer(bytes: nil, count: 0, capacity: 0)
+  var raw = flowlua_buffer()
 
   /// An empty buffer.
   package init() {}
@@ -25,6 +25,9 @@ package final class EncodedBuffer: @unchecked Sendable {
   /// The number of bytes: the offset of the next value.
   package var count: Int { raw.count }
 
+  /// Whether a secret was encoded into it, at any depth of a value; false for bytes of another process.
+  package var hasSecrets: Bool { raw.has_secrets }
+
   /// A copy of its bytes.
   package var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
 
@@ -38,5 +41,6 @@ package final class EncodedBuffer: @unchecked Sendable {
   /// Removes bytes, at the end or all of them; the memory stays.
   package func removeAll(from offset: Int = 0) {
     raw.count = min(raw.count, max(offset, 0))
+    if raw.count == 0 { raw.has_secrets = false }
   }
 }

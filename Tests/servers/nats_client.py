@@ -23,6 +23,7 @@ class Client:
         self.taken = []
         # Messages of subjects that it listens to.
         self.heard_messages = []
+        self.heard_bytes = []
 
     async def stream(self, name):
         """The settings and the state of a stream, as the server describes them."""
@@ -64,6 +65,7 @@ class Client:
 
         async def note(message):
             self.heard_messages.append({"subject": message.subject, "reply": message.reply})
+            self.heard_bytes.append(message.data)
 
         await self.connection.subscribe(subject, cb=note)
         await self.connection.flush()
@@ -75,6 +77,12 @@ class Client:
         # The package calls back from tasks.
         await asyncio.sleep(0.01)
         return {"messages": self.heard_messages}
+
+    async def heard_with(self, text):
+        """The subjects of the messages heard until now that have a text in them."""
+        messages = (await self.heard())["messages"]
+        found = zip(messages, self.heard_bytes)
+        return {"subjects": [message["subject"] for message, data in found if text.encode() in data]}
 
     async def take(self, stream, consumer, count):
         """Takes messages from a consumer and keeps them without a sign of life; their subjects."""

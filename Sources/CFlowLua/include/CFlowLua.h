@@ -606,6 +606,8 @@ typedef struct flowlua_buffer {
   uint8_t *_Nullable bytes;
   size_t count;
   size_t capacity;
+  /// Whether a secret was written into it.
+  bool has_secrets;
 } flowlua_buffer;
 
 void flowlua_buffer_free(flowlua_buffer *_Nonnull buffer);

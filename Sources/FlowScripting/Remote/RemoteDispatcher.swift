@@ -40,6 +40,7 @@ final class RemoteDispatcher {
   private var order: RemoteReportOrder?
   private let machines: RemoteMachines
   private let seal: RemoteSeal?
+  private let secrets: RemoteSecrets
   private var watch: LoopTimer?
   /// When the connection was lost; nil while there is one.
   private var lostAt: Int64?
@@ -66,6 +67,7 @@ final class RemoteDispatcher {
     keptResults = RemoteKeptResults(host.keeping?.lineage)
     id = keptResults.script
     seal = try settings.seal()
+    secrets = RemoteSecrets(settings, host.loop)
     machines = RemoteMachines(seal)
     machines.onMismatch = { [weak host] in host?.onRemoteWarning?($0) }
   }
@@ -84,9 +86,9 @@ final class RemoteDispatcher {
     keeping: (any KeptExecution)? = nil
   ) throws(FlowError) {
     try settings.check()
-    if !settings.protectsSecrets, job.hasSecrets { throw RemoteSecrets.refusal }
     let made = Job(
-      task, number, job, try function.remoteCode(seal), tags, files, settings.shared,
+      task, number, try secrets.sent(job), try function.remoteCode(seal), tags, files,
+      settings.shared,
       keeping: keeping, loop.mailbox.begin())
     jobs[number] = made
     if !made.identity.isEmpty {
@@ -119,7 +121,7 @@ final class RemoteDispatcher {
     _ number: UInt64, _ delivery: UInt64, _ error: FlowError, _ queue: RemoteQueue
   ) {
     let request = RemoteStop(
-      number: number, delivery: delivery, error: WireError(error, from: host))
+      number: number, delivery: delivery, error: secrets.sent(WireError(error, from: host)))
     // Without a connection the machine stops it by itself, or its lease ends.
     try? queue.requestStop(request.bytes, script: id)
   }

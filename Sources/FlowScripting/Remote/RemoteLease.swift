@@ -119,7 +119,7 @@ final class RemoteLease: WorkerTask {
   /// ends with the reason.
   private func reported(_ event: WorkerReport.JobEvent.What) -> WorkerReport.JobEvent.What? {
     if refusal == nil {
-      do throws(FlowError) { return try machine.secrets.reported(event, of: machine.host) } catch {
+      do throws(FlowError) { return try machine.secrets.reported(event) } catch {
         refusal = error
         machine.host.loop.enqueue { [weak self] in self?.stop(error) }
       }
@@ -136,7 +136,7 @@ final class RemoteLease: WorkerTask {
 
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
     if hasEnded { return }
-    let error = WireError(error, from: machine.host)
+    let error = machine.secrets.sent(WireError(error, from: machine.host))
     add(.event(.ended(error, result: .null, WireBatch()), age: 0))
     ended(error)
   }

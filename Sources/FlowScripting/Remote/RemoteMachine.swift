@@ -51,7 +51,7 @@ package final class RemoteMachine {
   var hasEnded = false
   /// Whether it ends by itself when its server is gone, because it was started for one script.
   package var isTemporary = false
-  /// What it may report about secrets.
+  /// What it may send about secrets.
   let secrets: RemoteSecrets
   private var onLeft: (() -> Void)?
   /// Called with a sentence about messages that it ignores.

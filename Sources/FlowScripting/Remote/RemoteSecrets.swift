@@ -1,42 +1,93 @@
 internal import FlowEngine
+@_spi(Scripting) internal import LuaVM
 
-/// What a machine may report about secrets where others could read it. A script doesn't send any there.
+/// What a script or a machine may send about secrets where others could read it.
+///
+/// Values are refused that are secrets, or have one or the text of one in them; so is code that refers to a secret. In
+/// texts, such as those of errors, secrets are replaced, as they are in a log.
 struct RemoteSecrets {
   /// The error of an op whose secrets can't be sent.
-  static let refusal = FlowError.usage(
+  private static let refusal = FlowError.usage(
     """
     a secret isn't sent without encryption, since others might read it: use a server with tls://, or FLOWLUA_REMOTE_KEY
     """)
 
-  /// The secrets of the ops of this machine; nil where nobody else can read reports.
+  /// The secrets of this process; nil where nobody else can read messages.
   private let texts: SecretTexts?
 
   /// - Parameters:
-  ///   - settings: How this machine has joined.
+  ///   - settings: How this process has connected.
   ///   - loop: Its loop, whose secrets are also those of its workers.
   init(_ settings: RemoteSettings, _ loop: EventLoop) {
     texts = settings.protectsSecrets ? nil : loop.secrets
   }
 
-  /// What is reported of an event. Secrets in texts are replaced, as they are in a log.
+  /// The job as it may be sent.
   ///
-  /// - Throws: `refusal` for a value that is secret.
-  func reported(
-    _ event: WorkerReport.JobEvent.What, of host: ScriptHost
-  ) throws(FlowError) -> WorkerReport.JobEvent.What {
-    guard let texts else { return event }
-    switch event {
-    case .set(_, .secret, _), .ended(_, result: .secret, _): throw Self.refusal
-    case .log(let text): return .log(texts.redacted(text))
-    case .ended(let error?, let result, let batch) where texts.count > 0:
-      let plain = error.plain.with {
-        $0.message = texts.redacted($0.message)
-        $0.traceback = $0.traceback.map(texts.redacted)
-        // These may have secrets in any form; so may the values of the script's own error.
-        ($0.process, $0.request) = (nil, nil)
+  /// - Throws: `refusal` for one that has a secret.
+  func sent(_ job: WorkerJob) throws(FlowError) -> WorkerJob {
+    guard let texts, texts.exist else { return job }
+    if job.code.package.hasSecrets || Self.reveals(job.arguments, texts) { throw Self.refusal }
+    let kind: WorkerJob.Kind
+    switch job.kind {
+    case .op(var place):
+      if Self.reveals(place.data, texts) || place.visible.contains(where: texts.occur(in:)) {
+        throw Self.refusal
       }
-      return .ended(WireError(plain, from: host), result: result, batch)
+      place.name = texts.redacted(place.name)
+      place.endingError = place.endingError.map(sent)
+      kind = .op(place)
+    case .call(.task(let error?), let span): kind = .call(.task(sent(error)), span: span)
+    case .call(.error(let error), let span): kind = .call(.error(sent(error)), span: span)
+    case .call: return job
+    }
+    return WorkerJob(code: job.code, arguments: job.arguments, kind: kind)
+  }
+
+  /// The error as it may be sent.
+  func sent(_ error: WireError) -> WireError {
+    guard let texts, texts.exist else { return error }
+    let plain = error.plain.replacingTexts(texts.redacted).with {
+      // These may have secrets in any form; so may the values of the script's own error.
+      ($0.process, $0.request) = (nil, nil)
+    }
+    return WireError(plain: plain, values: WireBatch(), fields: [], cause: nil)
+  }
+
+  /// The event as it may be reported.
+  ///
+  /// - Throws: `refusal` for a value that has a secret.
+  func reported(
+    _ event: WorkerReport.JobEvent.What
+  ) throws(FlowError) -> WorkerReport.JobEvent.What {
+    guard let texts, texts.exist else { return event }
+    switch event {
+    case .set(let key, let value, let batch):
+      if texts.occur(in: key) || Self.reveals(batch, with: value, texts) { throw Self.refusal }
+      return event
+    case .ended(nil, result: let value, let batch):
+      if Self.reveals(batch, with: value, texts) { throw Self.refusal }
+      return event
+    case .log(let text): return .log(texts.redacted(text))
+    case .ended(let error?, _, _):
+      return .ended(sent(error), result: .null, WireBatch())
     default: return event
+    }
+  }
+
+  /// Whether one of these values is a secret, or has one in it or the text of one.
+  private static func reveals(
+    _ batch: WireBatch, with value: WireValue = .null, _ texts: SecretTexts
+  ) -> Bool {
+    if let buffer = batch.buffer, buffer.hasSecrets || texts.occur(in: ByteString(buffer.bytes)) {
+      return true
+    }
+    return (batch.values + [value]).contains {
+      switch $0 {
+      case .secret: true
+      case .bytes(let text): texts.occur(in: text)
+      default: false
+      }
     }
   }
 }

@@ -34,13 +34,6 @@ struct WorkerJob: Sendable {
   let arguments: WireBatch
   let kind: Kind
 
-  /// Whether a value of it is secret.
-  var hasSecrets: Bool {
-    var values = arguments.values
-    if case .op(let place) = kind { values += place.data.values }
-    return values.contains { if case .secret = $0 { true } else { false } }
-  }
-
   enum Kind: Sendable {
     case op(OpPlace)
     /// A continuation, the form in which it gets the previous task's outcome, and the span that encloses it.
@@ -49,7 +42,7 @@ struct WorkerJob: Sendable {
 
   /// The place where an op executes, for the fields of `ctx`.
   struct OpPlace: Sendable {
-    let name: ByteString
+    var name: ByteString
     let index: Int
     let label: ByteString?
     let attempt: Int
@@ -62,7 +55,7 @@ struct WorkerJob: Sendable {
     /// The bytes that it may allocate; nil for no limit. It has the worker for itself then.
     let memory: Int?
     /// For a final step, the error with which its flow is ending.
-    let endingError: WireError?
+    var endingError: WireError?
     /// The keys that it may read.
     let visible: [ByteString]
     /// Those of them that have a value, which is at the same index of `data`.

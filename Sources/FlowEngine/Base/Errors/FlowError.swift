@@ -331,9 +331,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The same error with its texts converted by `replacement`; those of `underlying` stay.
-  func replacingTexts(_ replacement: (ByteString) -> ByteString) -> FlowError {
+  package func replacingTexts(_ replacement: (ByteString) -> ByteString) -> FlowError {
     with {
       $0.message = replacement($0.message)
+      $0.op = $0.op.map(replacement)
       $0.path = $0.path.map(replacement)
       $0.suggestion = $0.suggestion.map(replacement)
       $0.place = $0.place.map(replacement)

@@ -17,7 +17,7 @@ package final class SecretTexts: Sendable {
 
   /// Whether there ever was a secret, even one whose text is too short to be searched for.
   @inline(__always)
-  var exist: Bool { isUsed.load(ordering: .relaxed) }
+  package var exist: Bool { isUsed.load(ordering: .relaxed) }
 
   /// The number of texts.
   package var count: Int { patterns.withLock { $0.count } }
@@ -47,6 +47,9 @@ package final class SecretTexts: Sendable {
     guard exist else { return text }
     return redacted(text, isCut: false)
   }
+
+  /// Whether a secret is in `text`.
+  package func occur(in text: ByteString) -> Bool { exist && redacted(text) != text }
 
   /// The text of a value in a line: without secrets, and within `FlowValue.logLimit` characters.
   package func shownText(of value: FlowValue) -> ByteString {
