@@ -162,10 +162,9 @@ final class Keeping {
   private func end(because run: Run, isNeededAt place: ByteString) -> Never {
     if explains {
       let position = place.bytes.isEmpty ? "the script" : place
-      Output.write(
-        "\(position) needs the outcome of '\(run.nameBytes)': what follows isn't known\n",
-        toError: false
-      )
+      let text: ByteString =
+        "\(position) needs the outcome of '\(run.nameBytes)': what follows isn't known\n"
+      Output.write(run.loop.secrets.redacted(text), toError: false)
     }
     let isDone = endRehearsal()
     EventLoop.endPrograms()

@@ -114,7 +114,8 @@ final class Monitors: RunMonitor {
       if finding.severity == .error { hasFailed = true }
       text = text + "[\(run.nameBytes)] \(finding.severity.nameBytes): \(finding.messageBytes)\n"
     }
-    Output.write(text + "[\(run.nameBytes)] plan:\n" + run.planBytes(), toError: false)
+    text = text + "[\(run.nameBytes)] plan:\n" + run.planBytes()
+    Output.write(run.loop.secrets.redacted(text), toError: false)
   }
 
   /// Ends the process where the script uses the outcome of a run that was only checked: any outcome
@@ -122,8 +123,8 @@ final class Monitors: RunMonitor {
   func end(because run: Run, isNeededAt place: ByteString) -> Never {
     let what = checkCount == 1 ? "1 flow" : "\(checkCount) flows"
     let position = place.bytes.isEmpty ? "the script" : place
-    Output.write(
-      "checked \(what); \(position) needs the outcome of '\(run.nameBytes)'\n", toError: false)
+    let text: ByteString = "checked \(what); \(position) needs the outcome of '\(run.nameBytes)'\n"
+    Output.write(run.loop.secrets.redacted(text), toError: false)
     finish()
     EventLoop.endPrograms()
     exit(hasFailed ? 1 : 0)

@@ -59,7 +59,9 @@ public final class HTTPClient {
   /// A request with what the client adds to it. A whole URL of another origin than the base gets
   /// neither the credentials of the client nor its lines that are secret or for one server only, such
   /// as `Authorization` and `Cookie`.
-  package func completing(_ request: HTTPRequest) -> HTTPRequest {
+  package func completing(
+    _ request: HTTPRequest, hiding secrets: SecretTexts
+  ) -> HTTPRequest {
     var request = request
     let isOwn = isOwn(request.urlBytes)
     if let baseBytes, !request.urlBytes.isWholeURL {
@@ -68,7 +70,7 @@ public final class HTTPClient {
     let names = Set(request.headers.map(\.nameBytes.lowercased))
     request.headers += headers.filter {
       !names.contains($0.nameBytes.lowercased)
-        && (isOwn || !$0.isSecret && !HTTPHop.isPrivate($0.nameBytes.lowercased))
+        && (isOwn || !$0.isForOneServer(hiding: secrets))
     }
     let hasOwn = request.authorization != nil || names.contains("authorization")
     if isOwn, !hasOwn { request.authorization = authorization }

@@ -10,6 +10,7 @@ struct HTTPHop {
   /// Whether the server is of the origin that the request was made for: it gets the secrets.
   private(set) var isTrusted = true
   private var credentials: HTTPRequest.Authorization?
+  private let secrets: SecretTexts
   /// The size of the body, if it is known.
   private(set) var bodySize: Int64 = 0
   /// The part of the file that is there already.
@@ -18,7 +19,8 @@ struct HTTPHop {
   var restarts = false
 
   /// The first request.
-  init(_ request: HTTPRequest) throws(HTTPMisuse) {
+  init(_ request: HTTPRequest, hiding secrets: SecretTexts) throws(HTTPMisuse) {
+    self.secrets = secrets
     url = try HTTPURL(request.fullURL)
     let size = request.headers.reduce(url.text.count) {
       $0 + $1.nameBytes.count + $1.valueBytes.count + 4
@@ -125,9 +127,7 @@ struct HTTPHop {
 
   /// The lines of the header that the program has given.
   func givenHeaders(_ request: HTTPRequest) -> [(name: ByteString, value: ByteString)] {
-    let given = request.headers.filter {
-      isTrusted || !$0.isSecret && !Self.isPrivate($0.nameBytes.lowercased)
-    }
+    let given = request.headers.filter { gives($0) }
     var lines = given.map { (name: $0.nameBytes, value: $0.valueBytes) }
     if case .bearer(let token)? = sentCredentials {
       lines.append(("Authorization", "Bearer " + token))
@@ -137,7 +137,9 @@ struct HTTPHop {
     {
       lines.append(("Content-Type", type))
     }
-    if let key = request.idempotencyKeyBytes { lines.append(("Idempotency-Key", key)) }
+    if let key = request.idempotencyKeyBytes, gives(idempotencyKey: key) {
+      lines.append(("Idempotency-Key", key))
+    }
     return lines
   }
 
@@ -221,7 +223,7 @@ struct HTTPHop {
     func lacks(_ name: StaticString) -> Bool { !names.contains { $0.equals(name) } }
     for header in request.headers {
       let name = header.nameBytes.lowercased
-      if !isTrusted, header.isSecret || Self.isPrivate(name) { continue }
+      if !gives(header) { continue }
       if !hasBody, name.bytes.starts(with: "content-".utf8), request.body != nil { continue }
       options.add(header.nameBytes, header.valueBytes)
     }
@@ -237,7 +239,7 @@ struct HTTPHop {
     }
     // A server that doesn't know it would cost a second.
     if hasBody, lacks("expect") { options.remove("Expect") }
-    if let key = request.idempotencyKeyBytes, lacks("idempotency-key") {
+    if let key = request.idempotencyKeyBytes, lacks("idempotency-key"), gives(idempotencyKey: key) {
       options.add("Idempotency-Key", key)
     }
     if let part {
@@ -246,10 +248,41 @@ struct HTTPHop {
     }
   }
 
+  /// Whether the server gets a line of the header that the program has given.
+  private func gives(_ header: HTTPHeader) -> Bool {
+    isTrusted || !header.isForOneServer(hiding: secrets)
+  }
+
+  private func gives(idempotencyKey: ByteString) -> Bool {
+    isTrusted || !secrets.occur(inSent: idempotencyKey)
+  }
+
+  /// Whether the body has a secret that the server may not get.
+  func hidesBody(of request: HTTPRequest) -> Bool {
+    guard !isTrusted, hasBody else { return false }
+    switch request.body {
+    case .bytes(let bytes, _): return secrets.occur(inSent: bytes)
+    case .parts(let parts):
+      return parts.contains {
+        if case .bytes(let bytes) = $0.content, secrets.occur(inSent: bytes) { return true }
+        return [$0.nameBytes, $0.fileNameBytes].contains { secrets.occur(inSent: $0 ?? "") }
+      }
+    case .file, nil: return false
+    }
+  }
+
   /// Whether a header of this name, in lower case, is for one server only.
-  static func isPrivate(_ name: ByteString) -> Bool {
+  fileprivate static func isPrivate(_ name: ByteString) -> Bool {
     name == "authorization" || name == "cookie" || name == "host"
       || name.bytes.starts(with: "proxy-".utf8)
+  }
+}
+
+extension HTTPHeader {
+  /// Whether the line is for one server only: by its name, or because it is a secret or has the text of one in it.
+  func isForOneServer(hiding secrets: SecretTexts) -> Bool {
+    isSecret || HTTPHop.isPrivate(nameBytes.lowercased) || secrets.occur(inSent: nameBytes)
+      || secrets.occur(inSent: valueBytes)
   }
 }
 

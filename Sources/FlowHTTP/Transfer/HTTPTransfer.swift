@@ -69,7 +69,7 @@ final class HTTPTransfer {
     self.multi = multi
     self.completion = completion
     replacement = multi.replacement
-    hop = try HTTPHop(request)
+    hop = try HTTPHop(request, hiding: multi.loop.secrets)
   }
 
   var loop: EventLoop { multi.loop }
@@ -278,6 +278,11 @@ final class HTTPTransfer {
       try hop.follow(location, status: head.status)
     } catch {
       return end(.failure(httpError("redirects to something else: \(error.problem)")))
+    }
+    if hop.hidesBody(of: request) {
+      return end(
+        .failure(httpError("redirects to another server, which doesn't get the secret in the body"))
+      )
     }
     continueWithNext()
   }

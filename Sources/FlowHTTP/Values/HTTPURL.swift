@@ -195,6 +195,12 @@ extension SecretTexts {
     if encoded != text { add(.bytes(encoded)) }
   }
 
+  /// Whether a secret is in a text that is sent, as it is or as in a URL.
+  func occur(inSent text: ByteString) -> Bool {
+    occur(in: text)
+      || exist && text.bytes.contains(UInt8(ascii: "%")) && occur(in: text.percentDecoded)
+  }
+
   /// A URL for messages without secrets; a script may have encoded them in a way of its own.
   func redacted(url: ByteString) -> ByteString {
     let plain = redacted(url)

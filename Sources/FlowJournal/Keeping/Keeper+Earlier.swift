@@ -31,7 +31,7 @@ extension Keeper {
       let index = earlier.latest(
         at: record.path, place(of: work),
         where: {
-          $0.op == work.name && ($0.state == .finished || $0.isOnce && $0.state == .started)
+          $0.op == record.op && ($0.state == .finished || $0.isOnce && $0.state == .started)
         })
     else { return .none }
     return .other(index, try difference(between: earlier.records[index], and: record, work))

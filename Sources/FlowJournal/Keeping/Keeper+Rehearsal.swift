@@ -106,7 +106,7 @@ extension Keeper {
     let content = OpContent(code: record.code, inputs: record.inputs)
     let index =
       take(content, work) { _ in true }
-      ?? earlier.latest(at: record.path, place(of: work)) { $0.op == work.name }
+      ?? earlier.latest(at: record.path, place(of: work)) { $0.op == record.op }
     guard let index else { return execute(work, record, nil, nil) }
     let known = earlier.records[index]
     earlier.take(index)
@@ -136,7 +136,7 @@ extension Keeper {
     guard
       let index = earlier.latest(
         at: record.path, place(of: work),
-        where: { $0.op == work.name && $0.state == .finished && $0.hasOutput(of: work) })
+        where: { $0.op == record.op && $0.state == .finished && $0.hasOutput(of: work) })
     else { return nil }
     return try adopted(index, record, keptLine + ", as it was", work)
   }

@@ -120,11 +120,12 @@ package final class Keeper: RunKeeper {
       }
       let names = work.names()
       let record = OpRecord(
-        outer: place(of: work).outer, path: work.loop.secrets.redacted(names.path), op: work.name,
+        outer: place(of: work).outer, path: work.loop.secrets.redacted(names.path),
+        op: work.loop.secrets.redacted(work.name),
         label: names.label.map { work.loop.secrets.redacted($0) }, code: code.digest,
         inputs: inputs,
         state: .started, began: Self.time(on: work.loop), key: "", isOnce: work.isOnce,
-        place: code.place)
+        place: code.place.map { work.loop.secrets.redacted($0) })
       let decision = try choose(work, record, isComparable: isComparable)
       if case .refuse(let error) = decision { return refuse(error) }
       return decision

@@ -35,7 +35,8 @@ enum RehearsalText {
         ("what follows [\(unknown.path.onOneLine)] isn't known before it has been executed\n"
         as ByteString).bytes
     }
-    return ByteString(lines) + "\(run.nameBytes.onOneLine): \(counts.text)\n"
+    return ByteString(lines)
+      + "\(run.loop.secrets.redacted(run.nameBytes).onOneLine): \(counts.text)\n"
   }
 
   /// The path of an item of a group.

@@ -68,7 +68,7 @@ extension ScriptHost {
         if !reader.gives("cert") { request.certificate = nil }
         if !reader.gives("key") { request.key = nil }
       }
-      request = client.client.completing(request)
+      request = client.client.completing(request, hiding: loop.secrets)
     }
     let context = currentOp.map { (slot: $0.slot, generation: $0.generation) }
     let progress = reader.progressFunction.map {

@@ -16,7 +16,7 @@ local http = {}
 ---@field url string? The URL, with `http:` or `https:`; for a client, a path after its `base`.
 ---@field method string? The method; `GET` without it, or `POST` with a body.
 ---@field query table<string, any>? What is added to the query of the URL: strings, numbers, booleans, secrets and lists of them, which have their name for each element.
----@field headers table<string, any>? Lines of the header. A secret is sent to no other server, when a response redirects there.
+---@field headers table<string, any>? Lines of the header. One with a secret, or the text of one, is sent to no other server, when a response redirects there.
 ---@field json any A value whose JSON is the body.
 ---@field body string|flow.Secret|nil The body.
 ---@field form table<string, any>? Fields of a form, as in `query`.

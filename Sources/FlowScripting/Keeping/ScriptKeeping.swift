@@ -208,10 +208,11 @@ package final class ScriptKeeping: RunMonitor {
   }
 
   private func begin(_ store: JournalStore, _ copy: MirroredStore?) throws -> KeptRun {
+    let words = options.words.map { host.loop.secrets.redacted($0) }
     guard let copy else {
-      return try store.begin(script: options.script, words: options.words, on: host.loop)
+      return try store.begin(script: options.script, words: words, on: host.loop)
     }
-    let kept = try copy.begin(words: options.words, on: host.loop)
+    let kept = try copy.begin(words: words, on: host.loop)
     try copy.prune(sparing: kept.id)
     return kept
   }

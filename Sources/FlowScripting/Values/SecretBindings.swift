@@ -81,7 +81,7 @@ extension ScriptValue: ErrorValue {
     guard let host = vm.scheduler as? ScriptHost, host.isError(.reference(reference)) else {
       return
     }
-    for name in ["message", "path", "suggestion", "place", "traceback"] {
+    for name in ["message", "op", "path", "suggestion", "place", "traceback"] {
       // Without memory for it the table keeps its text, and the text is replaced in the run's
       // error.
       guard case .string(let string)? = try? vm.field(ByteString(name), of: reference) else {

@@ -51,6 +51,13 @@ check.equal(seen.headers["x-two"], "2")
 seen = plain { url = server:url("/echo", nil, "other"), headers = { Cookie = "own=1" } }:await():json()
 check.equal(seen.headers.cookie, "own=1")
 
+-- Nor those with the text of a secret.
+local bearer = flow.http.client { base = place, headers = { ["X-Key"] = "Bearer shared-token", ["X-Two"] = "2" } }
+check.equal(bearer("/echo"):await():json().headers["x-key"], "Bearer shared-token")
+seen = bearer(server:url("/echo", nil, "other")):await():json()
+check.equal(seen.headers["x-key"], nil)
+check.equal(seen.headers["x-two"], "2")
+
 -- No more connections than allowed: the others wait for their turn.
 local before = server:state().accepted
 local narrow = flow.http.client { base = place, max_connections = 2 }

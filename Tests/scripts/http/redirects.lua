@@ -81,6 +81,39 @@ seen = flow.http((server:url("/redirect", { to = server:url("/echo", nil, "other
   :await():json()
 check.equal(seen.headers.authorization, nil)
 
+-- So does the text of a secret, wherever it is in a header, as it is or as in a URL; in a body it ends the request.
+local other = server:url("/echo", nil, "other")
+local text = flow.secret "the+secret+text" and "the+secret+text"
+local function texts(to)
+  return follow(307, { idempotency_key = text, method = "GET", headers = {
+    ["X-Bearer"] = "Bearer " .. text, ["X-List"] = { "a", text }, ["X-Encoded"] = "the%2bsecret%2Btext", [text] = "name",
+  } }, to).headers
+end
+same = texts "/echo"
+check.equal(same["x-bearer"], "Bearer the+secret+text")
+check.equal(same["idempotency-key"], text)
+check.equal(same[text], "name")
+for name, value in pairs(texts(other)) do check.lacks(name .. value, text, "the%2bsecret") end
+check.contains(texts(other)["x-list"], "a")
+local bodies = {
+  { body = flow.secret(text) }, { body = '{"key":"the+secret+text"}' }, { json = { text } }, { form = { key = text } },
+  { files = { part = { body = "a " .. text } } }, { form = { key = text }, files = { part = { body = "a" } } },
+}
+for _, status in ipairs { 307, 308 } do
+  for number, request in ipairs(bodies) do
+    check.equal(follow(status, request).length > 14, true, number)
+    request.url = server:url("/redirect", { status = status, to = other })
+    local task = flow.http(request)
+    task:wait()
+    check.equal(task.error.kind, "http", number)
+    check.contains(task.error.message, "redirects to another server, which doesn't get the secret in the body")
+    check.lacks(tostring(task.error), text)
+  end
+end
+-- A GET has none, and other bodies go along.
+check.equal(follow(303, { body = text }, other).length, 0)
+check.equal(follow(307, { body = "text" }, other).body, "text")
+
 -- A redirect to something that isn't HTTP isn't followed.
 for _, to in ipairs { "file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/" } do
   local task = flow.http(server:url("/redirect", { to = to }))

@@ -32,6 +32,12 @@ check.contains(e.message, "{<redacted>}")
 e = failing(function(ctx) ctx:get("password", "integer") end)
 check.equal(e.message, "<password> in data bucket is <<redacted>> with type <string>, but NOT type <integer>.")
 
+-- Its names neither.
+local named = flow.op("Use hunter22", function(ctx) ctx:fail("no") end):start(data)
+named:wait()
+check.equal(named.error.op, "Use <redacted>")
+check.equal(tostring(named.error), "[Use <redacted>] no")
+
 -- One error is one table, wherever it is caught: what the script catches is redacted as well.
 local caught
 local run = flow.op("CatchOp", function(ctx)

@@ -50,6 +50,15 @@ for _, text in ipairs { result.stdout, result.stderr, fs.read(report), fs.read(p
   check.contains(text, "<redacted>", "refused for <redacted>!")
   check.lacks(text, table.unpack(forms))
 end
+-- Nor has what is printed of a run that is only checked.
+local checked = host.script([[
+  local flow = require "flow"
+  flow.secret "hunter22"
+  local run = flow.new("login hunter22"):add(flow.op("Fail hunter22 Op", print)):run()
+  print(run.data)
+]], {}, { before = { "--check" } }).stdout
+check.contains(checked, "[login <redacted>] plan:", "Fail <redacted> Op", "needs the outcome of 'login <redacted>'")
+check.lacks(checked, "hunter22")
 -- A secret is found in what is no secret: the test would notice it.
 local plain = host.script(script:gsub("flow.secret%(secret%)", "secret"), {}, {})
 check.contains(plain.stdout, 'p\\"ss\\\\w/rd', "p\"ss")
