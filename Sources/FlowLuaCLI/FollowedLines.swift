@@ -16,11 +16,11 @@ enum FollowedLines {
         let escape = hasColors ? Self.escape(meaning) : nil
         if let escape { text += "\u{1B}[\(escape)m".utf8 }
         if let run { text += run.onOneLine.bytes + Array(" | ".utf8) }
-        text += isTerminal ? TerminalText.harmless(line) : Array(line)
+        text += isTerminal ? ByteString(Array(line)).forTerminal.bytes : Array(line)
         if escape != nil { text += "\u{1B}[0m".utf8 }
         text.append(UInt8(ascii: "\n"))
       }
-      Output.write(ByteString(text), toError: true)
+      Output.write(styled: ByteString(text), toError: true)
     }
   }
 

@@ -23,14 +23,14 @@ final class Messages {
   func report(_ error: any Error) {
     let text = text(of: error)
     lastError = ByteString(Array(text.bytes.prefix { $0 != UInt8(ascii: "\n") }))
-    Output.error(program: program, decorate?(text) ?? text)
+    Output.error(program: program, text, style: decorate)
   }
 
   /// Reports an unobserved failure.
   func report(_ error: FlowError, of name: ByteString) {
     let shown = host?.loop.secrets.redacted(name) ?? name
     let text: ByteString = "\(shown) failed: \(text(of: error))"
-    Output.error(program: program, decorate?(text) ?? text)
+    Output.error(program: program, text, style: decorate)
   }
 
   /// Reports the unobserved failures; returns whether there is one.

@@ -53,7 +53,7 @@ final class PlainProgress: ProgressTree.Observer {
 
   func progressNoticed(_ notice: ProgressNotice) {
     guard case .failure = notice else { return }
-    Output.write(lines.lines(notice), toError: true)
+    Output.write(styled: lines.lines(notice), toError: true)
   }
 
   func progressEnded() {
@@ -67,6 +67,6 @@ final class PlainProgress: ProgressTree.Observer {
     guard let (row, others) = tree?.mainRow() else { return }
     let passed = ProgressLines.duration(Double(time - began) / 1e9)
     Output.write(
-      ByteString("[\(passed)] \(lines.plainLine(row, others: others))\n"), toError: true)
+      styled: ByteString("[\(passed)] \(lines.plainLine(row, others: others))\n"), toError: true)
   }
 }

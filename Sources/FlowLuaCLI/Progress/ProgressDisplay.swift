@@ -136,7 +136,7 @@ final class ProgressDisplay: ProgressTree.Observer {
 
   private func print(_ text: ByteString) {
     flowsystem_begin_line()
-    Output.write(text, toError: true)
+    Output.write(styled: text, toError: true)
     flowsystem_note_output(true, true)
   }
 

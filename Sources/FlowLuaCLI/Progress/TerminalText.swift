@@ -2,13 +2,6 @@ internal import FlowEngine
 
 /// Texts of scripts on a terminal.
 enum TerminalText {
-  /// A line without what would move the cursor or change the terminal, except tabs.
-  static func harmless(_ line: some Sequence<UInt8>) -> [UInt8] {
-    let parts = Array(line).split(separator: UInt8(ascii: "\t"), omittingEmptySubsequences: false)
-    return Array(
-      parts.map { ByteString(Array($0)).onOneLine.bytes }.joined(separator: [UInt8(ascii: "\t")]))
-  }
-
   /// The number of columns of a character.
   static func width(of scalar: Unicode.Scalar) -> Int {
     if scalar.isASCII { return 1 }

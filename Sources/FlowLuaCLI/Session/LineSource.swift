@@ -44,7 +44,8 @@ final class PlainLines: LineSource {
   func remember(_ chunk: [UInt8]) {}
 
   func readLine(_ prompt: ByteString, indentation: [UInt8]) -> LineAnswer {
-    Output.write(prompt, toError: false)
+    // A script's own, which may have colours.
+    Output.write(styled: prompt, toError: false)
     if terminal.isInput, waitForInput() == .dropped {
       Output.write("\n", toError: false)
       return .dropped

@@ -135,7 +135,7 @@ final class Session {
         host, columns: terminal.size.columns, hasColors: terminal.hasColors)
       for value in values {
         let text = isHelp(value) ? Self.helpHint : formatter.text(of: value)
-        Output.write(text + "\n", toError: false)
+        Output.write(styled: text + "\n", toError: false)
       }
       return
     }

@@ -2,7 +2,7 @@ package import FlowEngine
 @_spi(Scripting) package import LuaVM
 
 /// Shows values as Lua code: strings quoted, tables with their keys in order, as wide as the
-/// terminal. Long, deep or endless values are cut, with `…` and the number of elements left out.
+/// terminal, which no text of a value can change. Long, deep or endless values are cut, with `…` and the number of elements left out.
 package struct ResultFormatter {
   private let host: ScriptHost
   private let columns: Int
@@ -147,7 +147,7 @@ package struct ResultFormatter {
       guard own.isNil else { return .text(plain(value), nil) }
       var title: [UInt8] = []
       if let metatable, case .string(let name)? = try? vm.rawGet("__name", in: metatable) {
-        title = Self.shortened(name.bytes, limit: 40) + [UInt8(ascii: " ")]
+        title = Self.shortened(name.onOneLine.bytes, limit: 40) + [UInt8(ascii: " ")]
       }
       return table(reference, title, enclosing)
     default: return .text(plain(value), nil)
@@ -159,7 +159,7 @@ package struct ResultFormatter {
     let names = functionNames ?? FunctionNames(vm)
     functionNames = names
     let name = names[function].map { [UInt8(ascii: " ")] + $0 } ?? []
-    let place = vm.place(of: function)?.bytes ?? Array("C".utf8)
+    let place = vm.place(of: function)?.onOneLine.bytes ?? Array("C".utf8)
     return Array("function".utf8) + name + Array(" (".utf8) + place + [UInt8(ascii: ")")]
   }
 
@@ -194,12 +194,13 @@ package struct ResultFormatter {
   /// `tostring` of a value, which may call a script's `__tostring`.
   private func plain(_ value: LuaValue) -> [UInt8] {
     do {
-      return Self.shortened(try vm.tostringBytes(value).bytes, limit: Self.longestText)
+      let text = try vm.tostringBytes(value).forTerminal
+      return Self.shortened(text.bytes, limit: Self.longestText)
     } catch {
       let problem = (error as? LuaError)?.messageBytes ?? ByteString(describing: error)
-      let name = vm.typeNameBytes(of: value).bytes
+      let name = vm.typeNameBytes(of: value).onOneLine.bytes
       return name + Array(" (its __tostring failed: ".utf8)
-        + Self.shortened(problem.bytes, limit: Self.longestString) + [UInt8(ascii: ")")]
+        + Self.shortened(problem.forTerminal.bytes, limit: Self.longestString) + [UInt8(ascii: ")")]
     }
   }
 
@@ -333,9 +334,7 @@ package struct ResultFormatter {
     case "\u{0}"..."\u{1F}", "\u{7F}":
       let digits = String(scalar.value)
       return Array("\\\(String(repeating: "0", count: 3 - digits.utf8.count))\(digits)".utf8)
-    case "\u{80}"..."\u{9F}":
-      return Array("\\u{\(String(scalar.value, radix: 16, uppercase: true))}".utf8)
-    default: return bytes
+    default: return ByteString(bytes).onOneLine.bytes
     }
   }
 }

@@ -27,6 +27,22 @@ struct SessionTests: SessionSuite {
     #expect(try session.end().status == 0)
   }
 
+  @Test("No value or error changes the terminal", arguments: all)
+  func harmless(_ library: String) throws {
+    let session = try start(library, ["-i", "-e", "title = '\\27]0;a\\7'"])
+    let text = "setmetatable({}, {__tostring = function() return title end})"
+    for (line, shown) in [
+      ("title", "\"\\027]0;a\\007\"\r\n"), (text, "\\x1B]0;a\\x07\r\n"),
+      ("{\(text)}", "{\\x1B]0;a\\x07}\r\n"), ("error(\(text))", "\\x1B]0;a\\x07"),
+      ("setmetatable({}, {__name = title})", "\\x1B]0;a\\x07 {}\r\n"),
+      ("load('return function() end', title)()", "\\x1B]0;a\\x07"),
+      ("'\\u{202E}'", "\"\\u{202E}\"\r\n"),
+    ] {
+      let seen = try session.enter(line)
+      #expect(seen.contains(shown) && !seen.contains("\u{1B}]0"), "\(line): \(seen)")
+    }
+  }
+
   @Test("The module is there, and only here", arguments: libraries)
   func module(_ library: String) throws {
     let session = try start(library, ["-i", "-e", "script = flow"])

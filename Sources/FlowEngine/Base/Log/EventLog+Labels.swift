@@ -54,6 +54,22 @@ extension ByteString {
     return ByteString(result)
   }
 
+  /// The text for a terminal, of which it changes nothing: with escapes as in `onOneLine`, but for line ends and tabs.
+  package var forTerminal: ByteString {
+    func stays(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\t") }
+    if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || stays($0) }) { return self }
+    var result: [UInt8] = []
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let part = rest.prefix { !stays($0) }
+      result += ByteString(Array(part)).onOneLine.bytes
+      rest = rest.dropFirst(part.count)
+      result += rest.prefix(1)
+      rest = rest.dropFirst()
+    }
+    return ByteString(result)
+  }
+
   private static func firstScalar(
     of bytes: ArraySlice<UInt8>
   ) -> (scalar: Unicode.Scalar, length: Int)? {
