@@ -474,9 +474,11 @@ def reset(x):
 
 @route
 def endless(x):
-    """Sends without an end: a `body`, or `headers`; `rate` limits it to so many bytes a second."""
+    """Sends without an end: a `body`, `headers`, or an event: its `line`, or its `data` in many lines; `rate` limits
+    it to so many bytes a second."""
     rate = x.integer("rate", 0)
-    block = b"X-Endless: " + b"e" * 987 + b"\r\n" if x.text("part") == "headers" else b"e" * 65536
+    block = {"headers": b"X-Endless: " + b"e" * 987 + b"\r\n", "data": b"data: " + b"e" * 65529 + b"\n"}.get(
+        x.text("part"), b"e" * 65536)
     x.end()
     if x.text("part") == "headers":
         x.write(b"HTTP/1.1 200 OK\r\n")

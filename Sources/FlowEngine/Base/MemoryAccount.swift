@@ -1,15 +1,19 @@
 internal import Synchronization
 
 /// Counts the bytes that Swift holds for the scripts of a loop: large texts, whatever holds them, the logs of
-/// runs, the outputs that groups collect, those of programs, and the names of keys. A loop has one only if
-/// something limits them.
+/// runs, the outputs that groups collect, those of programs, what comes from outside and nobody has taken, the
+/// steps of flows, tasks, and the names of keys. A loop has one only if something limits them.
 ///
-/// The count is approximate: small objects and texts aren't in it.
+/// The count is approximate: other small objects and texts aren't in it.
 package final class MemoryAccount {
   // Atomic, because a log may be released on any thread.
   private let count = Atomic<Int>(0)
   /// On the loop's thread only.
   private var blocks = HeldBlocks()
+  /// What helper threads have collected.
+  private let collected = CollectedSum()
+  /// The growth by small things that wasn't reported.
+  private var unreported = 0
   /// Called on the loop's thread when more is held.
   private let onGrowth: () -> Void
   /// The limit; nil for none.
@@ -33,6 +37,9 @@ package final class MemoryAccount {
     self.exceededLimit = exceededLimit
   }
 
+  /// The bytes of an op or machine, roughly.
+  package static var opSize: Int { 1024 }
+
   /// The most bytes that one thing may have that is read at once; nil for any number. On the loop's thread.
   package var limit: Int? { presentLimit() }
 
@@ -42,7 +49,7 @@ package final class MemoryAccount {
   /// The bytes that are held: exactly if they are more than `room`, else perhaps fewer, which is found out
   /// faster.
   package func held(within room: Int) -> Int {
-    let others = max(0, count.load(ordering: .relaxed))
+    let others = max(0, count.load(ordering: .relaxed)) + collected.bytes
     if others + blocks.bytes > room { blocks.sweep() }
     return others + blocks.bytes
   }
@@ -51,6 +58,16 @@ package final class MemoryAccount {
   func change(by bytes: Int) {
     count.wrappingAdd(bytes, ordering: .relaxed)
     if bytes > 0 { onGrowth() }
+  }
+
+  /// Adds the bytes of something small, of which there can be many, or removes some; on the loop's thread.
+  func change(bySmall bytes: Int) {
+    count.wrappingAdd(bytes, ordering: .relaxed)
+    unreported += max(0, bytes)
+    // To report each would take longer than to make it.
+    guard unreported >= 1 << 14 else { return }
+    unreported = 0
+    onGrowth()
   }
 
   /// Removes bytes; on any thread.
@@ -80,11 +97,15 @@ package final class MemoryAccount {
   }
 }
 
-extension MemoryAccount: OutputMeter {
-  package func add(output bytes: Int) -> Int? {
+extension MemoryAccount: MemoryMeter {
+  package func add(held bytes: Int) -> Int? {
     count.wrappingAdd(bytes, ordering: .relaxed)
     return exceededLimit()
   }
 
-  package func release(output bytes: Int) { release(bytes) }
+  package func release(held bytes: Int) { release(bytes) }
+
+  package func beginCollecting() -> CollectedBytes? {
+    presentLimit().map { CollectedBytes(in: collected, limit: $0) }
+  }
 }

@@ -48,6 +48,8 @@ open class AnyFlowTask {
   @exclusivity(unchecked) private final var storedState: State = .pending
   @exclusivity(unchecked) private final var hasConcluded = false
   @exclusivity(unchecked) private final var wasObserved = false
+  /// The bytes that count for it in the account of its loop.
+  @exclusivity(unchecked) private final var counted: UInt32 = 0
   /// Whether its result is a value of the engine.
   package final let isOfValues: Bool
   /// The place where the task was made, for the loop's `describeOrigin`; 0 when it isn't known.
@@ -63,7 +65,10 @@ open class AnyFlowTask {
     id = loop.registry.makeTaskID()
   }
 
-  deinit { giveUpObservers() }
+  deinit {
+    giveUpObservers()
+    if counted != 0 { loop.registry.memory?.release(Int(counted)) }
+  }
 
   /// Its present state.
   public final var state: State { storedState }
@@ -79,6 +84,23 @@ open class AnyFlowTask {
   package final var attachment: AnyObject? {
     get { details?.attachment }
     set { makeDetails().attachment = newValue }
+  }
+
+  /// The bytes of a task with what belongs to most tasks: the continuation or timer that ends it, its details.
+  package static var usualSize: Int { 384 }
+
+  /// Has so many bytes count for the task until its release, or until the next number, if its loop has an
+  /// account.
+  @inline(__always)
+  package final func count(_ bytes: Int) {
+    if let memory = loop.registry.memory { count(bytes, in: memory) }
+  }
+
+  @inline(never)
+  private final func count(_ bytes: Int, in memory: MemoryAccount) {
+    let bytes = UInt32(clamping: bytes)
+    memory.change(bySmall: Int(bytes) - Int(counted))
+    counted = bytes
   }
 
   final func makeDetails() -> TaskDetails {

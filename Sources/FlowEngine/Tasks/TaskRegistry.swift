@@ -15,6 +15,8 @@ package class TaskRegistry: LoopClient {
   final let keys: KeyTable
   /// Unobserved failures.
   final let failures: FailureReports
+  /// Counts the memory of tasks, and of what is made while they run; nil, the default, to count nothing.
+  @exclusivity(unchecked) final var memory: MemoryAccount?
 
   // Unchecked exclusivity: see HotPath.swift.
 

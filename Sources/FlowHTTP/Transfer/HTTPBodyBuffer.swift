@@ -1,3 +1,5 @@
+internal import FlowEngine
+
 /// The body of a response, as far as it is kept.
 struct HTTPBodyBuffer {
   /// What becomes of a body.
@@ -13,6 +15,8 @@ struct HTTPBodyBuffer {
 
   var kind = Kind.memory
   var bytes: [UInt8] = []
+  /// Counts `bytes`, of a loop with a meter.
+  var held: HeldBytes?
   /// The number of bytes that have come.
   var size: Int64 = 0
   /// What a file that is continued gets.
@@ -21,4 +25,19 @@ struct HTTPBodyBuffer {
   var sent: Int64 = 0
   /// Whether the rest of an unwanted body wasn't waited for.
   var isCut = false
+
+  /// Adds bytes that are kept in memory; returns whether there is room for them.
+  mutating func append(_ more: UnsafeRawBufferPointer, _ meter: (any MemoryMeter)?) -> Bool {
+    bytes.append(contentsOf: more)
+    guard let meter else { return true }
+    let held = held ?? HeldBytes(meter)
+    self.held = held
+    return held.set(bytes.capacity) == nil
+  }
+
+  /// Forgets the bytes.
+  mutating func drop() {
+    bytes = []
+    held = nil
+  }
 }

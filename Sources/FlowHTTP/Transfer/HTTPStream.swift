@@ -19,6 +19,8 @@ package final class HTTPStream {
   /// The transfer pauses when this many bytes wait.
   static let highMark = 1 << 18
 
+  /// The most bytes of what code collects of the body as a whole, such as one event.
+  package let partLimit: Int
   private var bytes: [UInt8] = []
   private var end: Part?
   /// Notified once, when there is something after `pending`.
@@ -28,7 +30,9 @@ package final class HTTPStream {
   /// Continues or stops the transfer; nil after its end.
   weak var task: HTTPBodyTask?
 
-  init() {}
+  init(partLimit: Int) {
+    self.partLimit = partLimit
+  }
 
   deinit {
     guard let task else { return }

@@ -82,7 +82,7 @@ extension HTTPTransfer {
       }
     } else if request.streams {
       body.kind = .stream
-      let made = HTTPStream()
+      let made = HTTPStream(partLimit: request.maxBytes ?? HTTPRequest.memoryLimit)
       newStream = made
       stream = made
       multi.touch(self)
@@ -122,7 +122,15 @@ extension HTTPTransfer {
         let length = ccurl_size(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         if length > count, length <= 1 << 20 { body.bytes.reserveCapacity(Int(length)) }
       }
-      body.bytes.append(contentsOf: bytes)
+      guard body.append(bytes, loop.memoryMeter) else {
+        failure = FlowError(
+          .memory,
+          hidden(
+            "\(title) -> \(head.status): not enough memory for a body of more than \(body.size) bytes"
+          ))
+        body.drop()
+        return 0
+      }
     case .file:
       do throws(FlowError) { try download?.write(bytes) } catch {
         failure = error

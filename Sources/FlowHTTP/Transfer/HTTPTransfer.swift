@@ -361,7 +361,7 @@ final class HTTPTransfer {
     download = nil
     upload = nil
     // A queue may still hold the transfer.
-    body.bytes = []
+    body.drop()
     let onLeave = onLeave
     self.onLeave = nil
     onLeave?()

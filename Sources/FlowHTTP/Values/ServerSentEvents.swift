@@ -26,6 +26,9 @@ package struct ServerSentEvents: Sendable {
   /// Makes a parser of a new stream.
   package init() {}
 
+  /// The bytes of the event that isn't complete.
+  package var heldCount: Int { line.count + data.count + name.count + (id?.count ?? 0) }
+
   /// Adds bytes; returns the events that they complete. An event that the stream doesn't complete is
   /// dropped, as the standard says.
   package mutating func add(_ bytes: ByteString) -> [ServerSentEvent] {

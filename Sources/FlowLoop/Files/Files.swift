@@ -8,19 +8,23 @@ package enum Files {
   /// The size of the largest file that is read, in bytes: no memory holds a larger one.
   private static let largest = 1 << 40
 
-  /// The content of a file.
+  /// The content of a file, which counts in `memory`.
   package static func read(
-    _ path: ByteString, atMost limit: Int? = nil, _ cancellation: Cancellation
+    _ path: ByteString, in memory: CollectedBytes? = nil, _ cancellation: Cancellation
   ) throws(SystemError) -> ByteString {
     let file = try InputFile(path, verb: "read")
     let size = file.isRegular ? max(Int(file.status.st_size), 0) : 0
-    let limit = min(limit ?? largest, largest)
+    let limit = min(memory?.limit ?? largest, largest)
     if size > limit { throw SystemError("read", path, EFBIG) }
     var content: [UInt8] = []
     // The size is only a hint: it is 0 for files of /proc, and other files grow. One byte more
     // detects the end.
     let room = max(file.isRegular ? min(size, chunk - 1) + 1 : 1 << 16, 1 << 12)
-    if size < 1 << 30 { content.reserveCapacity(size) }
+    if size < 1 << 30 {
+      try memory?.add(size)
+      content.reserveCapacity(size)
+    }
+    var counted = content.capacity
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 16)
     defer { buffer.deallocate() }
     while true {
@@ -28,6 +32,10 @@ package enum Files {
       if count == 0 { return ByteString(content) }
       content.append(contentsOf: buffer[..<count])
       if content.count > limit { throw SystemError("read", path, EFBIG) }
+      if content.capacity > counted {
+        try memory?.add(content.capacity - counted)
+        counted = content.capacity
+      }
     }
   }
 

@@ -18,6 +18,8 @@ package final class StandardInput: LoopJob {
   /// Bytes that were taken from the stream for the present part, or are left from a cancelled request.
   /// A slice, because its first bytes are removed in constant time.
   private var held: ArraySlice<UInt8> = []
+  /// Counts `held` and the parts that wait, if the loop has a meter.
+  private var share: HeldBytes?
   /// The number of bytes in `held` that aren't a newline.
   private var scanned = 0
   private var numeral = NumeralScanner()
@@ -136,10 +138,19 @@ package final class StandardInput: LoopJob {
     guard flowsystem_lock_input() else { return false }
     defer { flowsystem_unlock_input() }
     var fillsLeft = fills
+    defer { if read.next == nil { _ = share?.set(held.count) } }
     while let format = read.next {
       if let part = part(format, read, isEnd: false) {
         read.parts.append(part)
         continue
+      }
+      guard hasRoom(for: read) else {
+        read.problem = SystemError("not enough memory", code: ENOMEM)
+        read.taken = []
+        read.parts = []
+        held = []
+        forgetProgress()
+        return true
       }
       guard fillsLeft > 0 else { return false }
       fillsLeft -= 1
@@ -156,6 +167,14 @@ package final class StandardInput: LoopJob {
       }
     }
     return true
+  }
+
+  /// Whether what was read for a request is within the limit of memory.
+  private func hasRoom(for read: InputRead) -> Bool {
+    guard let meter = loop.memoryMeter else { return true }
+    let share = share ?? HeldBytes(meter)
+    self.share = share
+    return share.set(held.count + read.taken.count) == nil
   }
 
   private func forgetProgress() {

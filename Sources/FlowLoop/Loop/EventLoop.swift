@@ -58,8 +58,9 @@ public final class EventLoop: ThreadConfined {
   // A constant: the engine reads it for each run, and a variable of another module would be checked
   // for exclusive access.
   package let client: (any LoopClient)?
-  /// Counts the outputs of programs that are collected; nil, the default, to count nothing.
-  package var outputMeter: (any OutputMeter)?
+  /// Counts what is collected for the code of the loop, such as outputs of programs; nil, the default, to
+  /// count nothing.
+  package var memoryMeter: (any MemoryMeter)?
   /// Called when the loop has nothing to do and is about to wait: returns the number of nanoseconds
   /// after which it wants to be called again if nothing happens before; nil for not at all.
   package var onRest: (() -> Int64?)?

@@ -83,7 +83,7 @@ package final class ChildProcess: ProcessLineSource {
     advance()
   }
 
-  var outputMeter: (any OutputMeter)? { loop.outputMeter }
+  var memoryMeter: (any MemoryMeter)? { loop.memoryMeter }
 
   /// Stops the program because its output doesn't fit into memory. The output is dropped.
   func stopForMemory(limit: Int) {

@@ -63,7 +63,7 @@ public final class ProcessLines {
     didSet { if byteCount < oldValue { _ = held?.set(byteCount) } }
   }
   /// Counts the lines that wait, if the loop has a meter.
-  private var held: HeldOutput?
+  private var held: HeldBytes?
   private var waiting: [any ProcessLineReader] = []
   private var hasEnded = false
   /// Set while the bound doesn't count, because nothing else could happen any more.
@@ -161,8 +161,8 @@ public final class ProcessLines {
   }
 
   /// Counts the lines that wait; returns the limit if they exceed it.
-  func count(by meter: any OutputMeter) -> Int? {
-    let held = held ?? HeldOutput(meter)
+  func count(by meter: any MemoryMeter) -> Int? {
+    let held = held ?? HeldBytes(meter)
     self.held = held
     return held.set(byteCount)
   }

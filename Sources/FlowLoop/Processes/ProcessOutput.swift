@@ -10,7 +10,7 @@ final class ProcessOutput: LoopJob {
   private var watch: DescriptorWatch?
   private var bytes: [UInt8] = []
   /// Counts `bytes` and the unfinished line, if the loop has a meter.
-  private var held: HeldOutput?
+  private var held: HeldBytes?
   /// Whether the output didn't fit into memory, so that only its end is kept.
   private var isDropped = false
   private var splitter = LineSplitter()
@@ -95,8 +95,8 @@ final class ProcessOutput: LoopJob {
   /// Counts the bytes that are held here, and the lines that wait; returns the limit if they exceed it.
   private func count() -> Int? {
     // Code that executes a program in place of the system has its output in memory already.
-    guard child.replacement == nil, let meter = child.outputMeter else { return nil }
-    let held = held ?? HeldOutput(meter)
+    guard child.replacement == nil, let meter = child.memoryMeter else { return nil }
+    let held = held ?? HeldBytes(meter)
     self.held = held
     let limit = held.set(bytes.count + splitter.partCount)
     return child.openLines?.count(by: meter) ?? limit
@@ -154,7 +154,7 @@ final class ProcessOutput: LoopJob {
   }
 
   /// Returns what was collected, with its count, and forgets it.
-  func takeBytes() -> (bytes: ByteString, held: HeldOutput?) {
+  func takeBytes() -> (bytes: ByteString, held: HeldBytes?) {
     defer {
       bytes = []
       held = nil

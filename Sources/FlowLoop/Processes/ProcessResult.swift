@@ -21,7 +21,7 @@ public struct ProcessResult: Sendable {
   package let stderrEnd: ByteString
   private let exitStatus: Int
   /// Count the outputs.
-  private let held: [HeldOutput]
+  private let held: [HeldBytes]
 
   /// The status as the system has it: negative for a signal.
   package var rawStatus: Int32 {
@@ -36,7 +36,7 @@ public struct ProcessResult: Sendable {
 
   init(
     rawStatus: Int32, stdout: ByteString?, stderr: ByteString?, stderrEnd: ByteString,
-    held: [HeldOutput]
+    held: [HeldBytes]
   ) {
     self.held = held
     signal = rawStatus < 0 ? -Int(rawStatus) : nil

@@ -31,6 +31,9 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
   /// Whether the work was cancelled.
   package var isCancellation: Bool { code == ECANCELED }
 
+  /// Whether there was no memory, or a limit of it was exceeded.
+  package var isLackOfMemory: Bool { code == ENOMEM }
+
   public var description: String { messageBytes.description }
 }
 

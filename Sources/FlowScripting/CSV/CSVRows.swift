@@ -21,7 +21,8 @@ final class CSVRows: TextIterator {
     let arguments = Arguments(host, call, "rows")
     text = try TextPieces(arguments, 1, function: "csv.rows")
     if arguments.isNil(2) { return }
-    let fields = try arguments.options(2, known: ["header", "separator", "types"])
+    let fields = try arguments.options(2, known: ["header", "separator", "types", "max_bytes"])
+    text.maxBytes = try fields.count("max_bytes") ?? text.maxBytes
     options.separator = try fields.separator() ?? options.separator
     types = try Self.types(fields)
     switch fields.value("header") {
@@ -113,6 +114,9 @@ final class CSVRows: TextIterator {
     let (row, place, answer) = try call.readCSV(
       text.bytes, from: text.start, isLast: !text.isIncomplete, options)
     if let answer {
+      try text.check(text.rowSize(place.bytes)) {
+        tooLong($0, after: place.emptyLines, host, call)
+      }
       advance(place)
       // All rows have as many fields as the first one.
       if options.columnCount == 0 { options.columnCount = place.fields }
@@ -172,7 +176,17 @@ final class CSVRows: TextIterator {
   }
 
   private func readMore(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    try text.readMore(host, call) { [unowned host] call in try self.next(host, call) }
+    try text.readMore(host, call) {
+      tooLong($0, after: 0, host, call)
+    } answer: { [unowned host] call in
+      try self.next(host, call)
+    }
+  }
+
+  private func tooLong(
+    _ problem: String, after emptyLines: Int, _ host: ScriptHost, _ call: LuaCall
+  ) -> any Error {
+    host.csvError(call, text.path, problem, line: line + emptyLines, column: nil)
   }
 }
 

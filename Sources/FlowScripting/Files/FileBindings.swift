@@ -81,9 +81,9 @@ extension ScriptHost {
         "read",
         { host, call, arguments in
           let path = try arguments.path(1)
-          let limit = host.vm.memoryLimit
-          return try host.offload(call) { cancellation throws(SystemError) in
-            try Files.read(path, atMost: limit, cancellation)
+          let memory = host.loop.memory?.beginCollecting()
+          return try host.offload(call, in: memory) { cancellation throws(SystemError) in
+            try Files.read(path, in: memory, cancellation)
           } answer: {
             $0.answer(.string($1))
           }
@@ -137,8 +137,11 @@ extension ScriptHost {
     case .reference(let function) where function.kind == .function: filter = function
     default: throw options.wrong("match", expected: "pattern or function")
     }
-    return try offload(call) { [listing] cancellation throws(SystemError) in
-      try listing.read(cancellation)
+    let memory = loop.memory?.beginCollecting()
+    return try offload(call, in: memory) { [listing] cancellation throws(SystemError) in
+      let entries = try listing.read(cancellation)
+      try memory?.add(entries.reduce(0) { $0 + $1.path.count + 64 })
+      return entries
     } answer: { [self] call, entries in
       let wanted = try filter.map { filter in
         try entries.filter { entry in

@@ -18,7 +18,7 @@ extension ScriptHost {
         let table = try arguments.table(1)
         let added = try host.declaration(table) { arguments.wrong(1, $0) }
         flow.needs(flow.ownNeeds.adding(added))
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "gives": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "gives")
@@ -26,7 +26,7 @@ extension ScriptHost {
         let table = try arguments.table(1)
         flow.gives(
           flow.ownGives.adding(try host.declaration(table) { arguments.wrong(1, $0) }))
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "primary": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "primary")
@@ -34,13 +34,13 @@ extension ScriptHost {
         let input = arguments.isNil(1) && !arguments.isNil(2) ? nil : try arguments.string(1)
         flow.primary(
           inputBytes: input, outputBytes: arguments.isNil(2) ? nil : try arguments.string(2))
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "data": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "data")
         _ = try arguments.table(1)
         flow.data(try arguments.data(1))
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "add": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add")
@@ -53,13 +53,13 @@ extension ScriptHost {
             policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
             undo: policy.undo)
         }
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "add_parallel": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add_parallel")
         let count = max(arguments.count, 1)
         flow.addParallel(try (1...count).map { try host.step($0, of: flow, arguments) })
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "add_finally": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add_finally")
@@ -70,7 +70,7 @@ extension ScriptHost {
         }
         flow.addFinally(
           policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "case": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "case")
@@ -82,7 +82,7 @@ extension ScriptHost {
             throw arguments.wrong(2, "a predicate takes no value, got \(arguments.got(2))")
           }
           flow.case(where: ScriptPredicate(host, try arguments.function(1)))
-          return call.answer(argument: 1)
+          return try host.changed(flow, call)
         }
         guard let key = call.bytes(2), call.kind(2) == .string else {
           throw arguments.wrong(1, expected: "string or function")
@@ -91,7 +91,7 @@ extension ScriptHost {
           throw arguments.wrong(2, expected: "string")
         }
         flow.case(key, value)
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "otherwise": BoundMethod { host, call in
         let (flow, _) = try host.builder(call, "otherwise")
@@ -99,7 +99,7 @@ extension ScriptHost {
           throw host.usage(call, "bad use of 'otherwise' (\(problem))")
         }
         flow.otherwise()
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "combine": BoundMethod { host, call in
         let (flow, _) = try host.builder(call, "combine")
@@ -107,23 +107,23 @@ extension ScriptHost {
           throw host.usage(call, "bad use of 'combine' (\(problem))")
         }
         flow.combine()
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "add_grouped": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add_grouped")
         let op = try host.step(1, of: flow, arguments)
         flow.addGrouped(op, try host.dispatcher(arguments, 2, for: op))
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "will_start": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "will_start")
         flow.willStart(ScriptCallback(host, try arguments.function(1)))
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "did_finish": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "did_finish")
         flow.didFinish(ScriptCallback(host, try arguments.function(1)))
-        return call.answer(argument: 1)
+        return try host.changed(flow, call)
       },
       "copy": BoundMethod { host, call in
         let (flow, _) = try host.builder(call, "copy")
@@ -145,6 +145,16 @@ extension ScriptHost {
     let arguments = Arguments(self, call, method: function)
     guard let flow = call.object(1, types.flow) else { throw arguments.wrongSelf("flow") }
     return (flow, arguments)
+  }
+
+  /// Returns a flow that a builder call has changed. Its steps are no memory of the state, so nothing else
+  /// would refuse one too many.
+  private func changed(_ flow: Flow, _ call: LuaCall) throws -> LuaAnswer {
+    if let memory = loop.memory {
+      flow.count(in: memory)
+      try checkMemory()
+    }
+    return call.answer(argument: 1)
   }
 
   /// The op in an argument that becomes a step of `flow`.

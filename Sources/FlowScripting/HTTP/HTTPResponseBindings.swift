@@ -132,8 +132,10 @@ final class HTTPBodyReader {
   /// The body of a response that isn't streamed, until it has been read.
   private var whole: ByteString?
   private var events: ServerSentEvents?
-  private var ready: [LuaValue] = []
+  private var ready: [ServerSentEvent] = []
   private var nextReady = 0
+  /// Counts the event that isn't complete, if the loop has a meter.
+  private var held: HeldBytes?
   private var chunk: ByteString?
   private var hasEnded = false
   private var error: FlowError?
@@ -153,6 +155,8 @@ final class HTTPBodyReader {
   func close() {
     hasEnded = true
     chunk = nil
+    events = events.map { _ in ServerSentEvents() }
+    held = nil
     response.stream?.close()
   }
 
@@ -180,11 +184,32 @@ final class HTTPBodyReader {
           chunk = bytes
           return true
         }
-        let found = events?.add(bytes) ?? []
-        ready = found.compactMap { try? host.table(of: $0) }.map { .reference($0) }
+        ready = events?.add(bytes) ?? []
         nextReady = 0
+        if let problem = problemOfEvent(host) {
+          close()
+          error = problem
+        }
       }
     }
+  }
+
+  /// Why the event that comes can't be collected; nil when it can.
+  private func problemOfEvent(_ host: ScriptHost) -> FlowError? {
+    let count = events?.heldCount ?? 0
+    if let limit = response.stream?.partLimit, count > limit {
+      let url = HTTPTask.shown(response.urlBytes)
+      return .http(
+        host.loop.secrets.redacted(
+          "\(url) -> \(response.status): an event has more than \(limit) bytes (max_bytes)"),
+        RequestFailure.Response(
+          status: response.status, headers: response.headersByBytes, body: ""),
+        mayRepeat: false)
+    }
+    guard let meter = host.loop.memoryMeter else { return nil }
+    let held = held ?? HeldBytes(meter)
+    self.held = held
+    return held.set(count).map { _ in FlowError(.memory, LuaVM.memoryError) }
   }
 
   /// The chunk or event; nil at the end.
@@ -194,8 +219,9 @@ final class HTTPBodyReader {
       return chunk.bytes.withUnsafeBytes { call.answer(bytes: $0) }
     }
     if nextReady < ready.count {
+      let event = try host.table(of: ready[nextReady])
       nextReady += 1
-      return call.answer(ready[nextReady - 1])
+      return call.answer(.reference(event))
     }
     if let error {
       self.error = nil

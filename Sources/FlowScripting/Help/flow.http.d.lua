@@ -29,7 +29,7 @@ local http = {}
 ---@field check boolean? With `false`, a status from 400 on is no failure: see `ok` of the response.
 ---@field save string? The path of a file that gets the body of a success. It is written beside its place and renamed when it is complete.
 ---@field resume boolean? Whether an interrupted download to that file continues, if the server has the same content.
----@field max_bytes integer? The most bytes of a body, after decompression; without it 64 MiB in memory, and no limit for files and streams.
+---@field max_bytes integer? The most bytes of a body, after decompression; without it 64 MiB in memory and for each event of a stream, and no other limit for files and streams.
 ---@field redirects integer? The most redirects that are followed; 10 without it.
 ---@field proxy string|false|nil A proxy, or `false` for none; without it that of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
 ---@field ca string? A file with the certificates that are trusted; without it that of `SSL_CERT_FILE`, or the system's.

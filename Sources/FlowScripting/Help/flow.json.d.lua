@@ -15,6 +15,10 @@ local json = {}
 ---@field strict boolean? Whether an object with two members of the same key is an error; otherwise the last one counts.
 ---@field max_depth integer? How many arrays and objects may contain each other; 1000 without it.
 
+---The options of `json.lines`.
+---@class flow.JSONLinesReading: flow.JSONReading
+---@field max_bytes integer? The most bytes of a line; 64 MiB without it.
+
 ---The options of a writer.
 ---@class flow.JSONWriting
 ---@field indent integer? Spaces for each level, up to 16; without it the text is one line.
@@ -59,7 +63,7 @@ function json.object(table) end
 ---file is read piece by piece.
 ---@async
 ---@param source string|{path: string}
----@param options? flow.JSONReading
+---@param options? flow.JSONLinesReading
 ---@return fun(): any
 function json.lines(source, options) end
 

@@ -69,9 +69,9 @@ extension ScriptHost {
     let arguments = Arguments(self, call, "read")
     let path = try arguments.string(1)
     let options = try JSONReading(arguments, 2)
-    let limit = vm.memoryLimit
-    return try offload(call) { cancellation throws(SystemError) in
-      try Files.read(path, atMost: limit, cancellation)
+    let memory = loop.memory?.beginCollecting()
+    return try offload(call, in: memory) { cancellation throws(SystemError) in
+      try Files.read(path, in: memory, cancellation)
     } answer: { [unowned self] call, text in
       do {
         return call.answer(try vm.decodeJSON(text, options))

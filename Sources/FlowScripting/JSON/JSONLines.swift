@@ -9,7 +9,13 @@ final class JSONLines: TextIterator {
   init(_ host: ScriptHost, _ call: LuaCall) throws {
     let arguments = Arguments(host, call, "lines")
     text = try TextPieces(arguments, 1, function: "json.lines")
-    options = try JSONReading(arguments, 2)
+    if arguments.isNil(2) {
+      options = JSONReading()
+    } else {
+      let fields = try arguments.options(2, known: JSONReading.fields + ["max_bytes"])
+      options = try JSONReading(fields)
+      text.maxBytes = try fields.count("max_bytes") ?? text.maxBytes
+    }
   }
 
   func close() { text.close() }
@@ -20,10 +26,13 @@ final class JSONLines: TextIterator {
       switch text.nextLine() {
       case .end: return call.answer(.nil)
       case .incomplete:
-        return try text.readMore(host, call) { [unowned host] call in
+        return try text.readMore(host, call) { [unowned self] in
+          tooLong($0, line: text.line + 1, host, call)
+        } answer: { [unowned host] call in
           try self.next(host, call)
         }
       case .line(let line, let number, let offset):
+        try text.check(line.count) { tooLong($0, line: number, host, call) }
         if line.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) { continue }
         do {
           return call.answer(try host.vm.decodeJSON(line, options))
@@ -37,5 +46,11 @@ final class JSONLines: TextIterator {
         }
       }
     }
+  }
+
+  private func tooLong(
+    _ problem: String, line: Int, _ host: ScriptHost, _ call: LuaCall
+  ) -> any Error {
+    host.textError(call, text.path, "\(problem) at line \(line)", code: "json", [("line", line)])
   }
 }

@@ -8,20 +8,21 @@ extension ScriptHost {
   ///
   /// Work that takes long looks at its `Cancellation`, which is requested when the waiting code is
   /// stopped; its result is then dropped. Its error is raised at the script's line. `failed` is called in
-  /// both cases, on the thread of the host.
+  /// both cases, on the thread of the host. `memory` is where the result counts until it was answered.
   func offload<Result: Sendable>(
-    _ call: LuaCall,
+    _ call: LuaCall, in memory: CollectedBytes? = nil,
     _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Result,
     failed: (() -> Void)? = nil,
     answer: @escaping (LuaCall, Result) throws -> LuaAnswer
   ) throws -> LuaAnswer {
-    try call.wait(OffloadWait(self, work, failed: failed, answer: answer))
+    try call.wait(OffloadWait(self, memory, work, failed: failed, answer: answer))
   }
 }
 
 /// Waits for the result of work on a helper thread.
 private final class OffloadWait<Success: Sendable>: LuaWait {
   private let host: ScriptHost
+  private let memory: CollectedBytes?
   private let cancellation = Cancellation()
   private let answer: (LuaCall, Success) throws -> LuaAnswer
   private let failed: (() -> Void)?
@@ -30,12 +31,13 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
   override var subject: String { "helper thread" }
 
   init(
-    _ host: ScriptHost,
+    _ host: ScriptHost, _ memory: CollectedBytes?,
     _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Success,
     failed: (() -> Void)?,
     answer: @escaping (LuaCall, Success) throws -> LuaAnswer
   ) {
     self.host = host
+    self.memory = memory
     self.failed = failed
     self.answer = answer
     super.init()
@@ -65,6 +67,7 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
     case .success(let value): return try answer(call, value)
     case .failure(let error):
       failed?()
+      if error.isLackOfMemory { throw LuaError(.memory, LuaVM.memoryError) }
       throw host.raise(error, at: call.position)
     case nil: throw host.raise(.cancelled())
     }

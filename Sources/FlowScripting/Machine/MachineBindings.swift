@@ -7,6 +7,7 @@ extension ScriptHost {
     try installMachineParts()
     define("machine") { host, call in
       let machine = try MachineReader(Arguments(host, call, "machine")).machine()
+      host.loop.memory?.add(machine, bytes: MemoryAccount.opSize)
       return call.answer(machine, host.types.machine)
     }
   }

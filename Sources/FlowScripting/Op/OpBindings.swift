@@ -31,6 +31,7 @@ extension ScriptHost {
       default:
         throw arguments.wrong(2, expected: "function or table")
       }
+      host.loop.memory?.add(op, bytes: MemoryAccount.opSize)
       return call.answer(op, host.types.op)
     }
     installWrap()

@@ -76,6 +76,7 @@ private final class InputWait: LuaWait {
   override func finish(_ call: LuaCall) throws -> LuaAnswer {
     guard let read = read.take() else { return call.answer() }
     if let problem = read.problem {
+      if problem.isLackOfMemory { throw LuaError(.memory, LuaVM.memoryError) }
       // As io.read returns it.
       let code = problem.code.map { LuaValue.integer(Int64($0)) } ?? .nil
       return call.answer([.nil, .string(problem.messageBytes), code])

@@ -104,6 +104,7 @@ extension ScriptHost {
   private func settled(_ error: FlowError, _ call: LuaCall) -> FlowTask<FlowValue> {
     let task = FlowTask.makeOfValues(on: loop)
     task.origin = call.origin
+    task.count(AnyFlowTask.usualSize)
     task.end(error: error)
     return task
   }
@@ -111,6 +112,7 @@ extension ScriptHost {
   /// Records the place where a new task is made, and its owner.
   func begin(_ task: AnyFlowTask, _ origin: UInt64) {
     task.origin = origin
+    task.count(AnyFlowTask.usualSize)
     adopt(task)
   }
 

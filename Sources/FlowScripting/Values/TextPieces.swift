@@ -4,7 +4,8 @@ internal import FlowEngine
 /// A text that a script iterates over: all of it is there, or it is read from a file piece by piece, on
 /// helper threads.
 ///
-/// A script gives it as a string or as `{ path = … }`.
+/// A script gives it as a string or as `{ path = … }`. A file may never end a line or row: it has a limit, and
+/// what was read counts into the memory limit.
 final class TextPieces {
   /// The file; nil for a text.
   let path: ByteString?
@@ -15,9 +16,13 @@ final class TextPieces {
   private var searched = 0
   /// How many bytes came before `bytes`.
   private var passed = 0
-  private var line = 0
+  private(set) var line = 0
   private var reader: FileReader?
   private var isReading = false
+  /// The most bytes of a line or row.
+  var maxBytes = 64 << 20
+  /// Counts the bytes that were read, if the loop has a meter.
+  private let held: HeldBytes?
 
   /// How much is read at a time: enough for a disk, little for a script that stops early.
   private static let pieceSize = 256 << 10
@@ -31,6 +36,7 @@ final class TextPieces {
       }
       try arguments.host.check(.files, arguments.call, function)
       self.path = path
+      held = arguments.host.loop.memoryMeter.map { HeldBytes($0) }
       bytes = []
       reader = FileReader(path)
       return
@@ -39,6 +45,7 @@ final class TextPieces {
       throw arguments.wrong(index, expected: "string or { path = string }")
     }
     path = nil
+    held = nil
     bytes = text.bytes
   }
 
@@ -51,6 +58,7 @@ final class TextPieces {
     bytes = []
     start = 0
     searched = 0
+    _ = held?.set(0)
   }
 
   /// What `nextLine` finds.
@@ -80,17 +88,39 @@ final class TextPieces {
   /// Takes bytes that were used.
   func use(_ count: Int) { start = min(start + count, bytes.count) }
 
-  /// Reads the next piece of the file while the script waits, and then calls `answer`.
+  /// The size of a row among the next bytes, without line ends before and after it.
+  func rowSize(_ count: Int) -> Int {
+    let isEnd = { (byte: UInt8) in byte == 0x0A || byte == 0x0D }
+    var row = bytes[start...].prefix(count).drop(while: isEnd)
+    while let last = row.last, isEnd(last) { row.removeLast() }
+    return row.count
+  }
+
+  /// Ends it if a line or row has so many bytes, `tooLong` being its error.
+  func check(_ count: Int, tooLong: (String) -> any Error) throws {
+    guard count > maxBytes else { return }
+    close()
+    throw tooLong("more than \(maxBytes) bytes (max_bytes)")
+  }
+
+  /// Reads the next piece of the file while the script waits, and then calls `answer`. `tooLong` is the error of
+  /// a line or row that has too many bytes.
   func readMore(
-    _ host: ScriptHost, _ call: LuaCall, answer: @escaping (LuaCall) throws -> LuaAnswer
+    _ host: ScriptHost, _ call: LuaCall, tooLong: (String) -> any Error,
+    answer: @escaping (LuaCall) throws -> LuaAnswer
   ) throws -> LuaAnswer {
     guard let reader else { return try answer(call) }
     if isReading {
       throw host.usage(call, "bad use of an iterator (another coroutine is waiting in it)")
     }
-    isReading = true
+    try check(bytes.count - start, tooLong: tooLong)
     // A line of any length is looked at only a few times.
     let size = max(Self.pieceSize, bytes.count - start)
+    if held?.set(bytes.count + size) != nil {
+      close()
+      throw LuaError(.memory, LuaVM.memoryError)
+    }
+    isReading = true
     return try host.offload(call) { cancellation throws(SystemError) in
       try reader.read(size, cancellation)
     } failed: { [self] in

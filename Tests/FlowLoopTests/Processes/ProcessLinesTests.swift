@@ -31,15 +31,17 @@ struct ProcessLinesTests {
   }
 
   /// Counts what outputs hold.
-  private final class Meter: OutputMeter {
+  private final class Meter: MemoryMeter {
     private(set) var held = 0
     private(set) var most = 0
-    func add(output bytes: Int) -> Int? {
+    func add(held bytes: Int) -> Int? {
       held += bytes
       most = max(most, held)
       return held > 1_000_000 ? 1_000_000 : nil
     }
-    func release(output bytes: Int) { held -= bytes }
+    func release(held bytes: Int) { held -= bytes }
+
+    func beginCollecting() -> CollectedBytes? { nil }
   }
 
   private func start(
@@ -93,7 +95,7 @@ struct ProcessLinesTests {
   @Test("A line that waits for a reader counts until it is taken")
   func waitingLineCounts() {
     let (loop, meter) = (makeLoop(), Meter())
-    loop.outputMeter = meter
+    loop.memoryMeter = meter
     let (child, end) = start(loop, "head -c 500000 /dev/zero; echo; exec sleep 20")
     let (lines, reader) = (child.makeLines(), Reader())
     lines.open()
@@ -109,7 +111,7 @@ struct ProcessLinesTests {
   @Test("A program whose line doesn't end is stopped at the limit of the memory")
   func endlessLineCounts() {
     let (loop, meter) = (makeLoop(), Meter())
-    loop.outputMeter = meter
+    loop.memoryMeter = meter
     let (child, end) = start(loop, "exec head -c 50000000 /dev/zero")
     let (lines, reader) = (child.makeLines(), Reader())
     lines.open()

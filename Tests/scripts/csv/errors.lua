@@ -35,3 +35,24 @@ local rows = csv.rows "a\n1,2\n3"
 check.equal(pcall(rows), false)
 check.equal(rows(), nil)
 check.equal(rows(), nil)
+
+-- A row has a limit, in a text and in a file; a file may have no end of a line, or of a field in quotes.
+local flow = require "flow"
+local path = flow.fs.temp_dir() .. "/rows.csv"
+local text = "a,b\n1,2345\n\n1,23456\n"
+flow.fs.write(path, text)
+for _, source in ipairs { text, { path = path } } do
+  local count = 0
+  local problem = check.raises(function()
+    for _ in csv.rows(source, { max_bytes = 6 }) do count = count + 1 end
+  end, "more than 6 bytes (max_bytes) at line 4")
+  check.equal(count, 1)
+  check.equal(problem.code, "csv")
+  check.equal(problem.line, 4)
+end
+check.raises(function() for _ in csv.rows({ path = "/dev/zero" }, { max_bytes = 1 << 20 }) do end end,
+  "'/dev/zero': more than 1048576 bytes (max_bytes) at line 1")
+flow.fs.write(path, 'a\n"' .. ("x\n"):rep(1 << 20))
+check.raises(function() for _ in csv.rows({ path = path }, { max_bytes = 1 << 20 }) do end end,
+  "more than 1048576 bytes (max_bytes) at line 2")
+check.usage(function() csv.rows("", { max_bytes = "1" }) end, "rows", "#2", "field 'max_bytes': integer of at least 1 expected")

@@ -70,3 +70,10 @@ for event in flow.http { url = url, stream = true }:await():events() do
   check.equal(event.data, "now")
   break
 end
+
+-- An event is collected as a whole, so it has a limit: 64 MiB, or that of the whole body.
+local response = flow.http { url = server:url("/endless", { part = "line" }), stream = true }:await()
+local error = check.raises(function() for _ in response:events() do end end,
+  " -> 200: an event has more than 67108864 bytes (max_bytes)")
+check.equal(error.kind, "http")
+check.equal(error.status, 200)

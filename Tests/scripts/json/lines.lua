@@ -57,5 +57,24 @@ local CountOp = flow.op("CountOp", {
   end,
 })
 check.equal(CountOp:run({ path = path }).data.count, count)
+
+-- A line has a limit, in a text and in a file, after which nothing follows; a file may have none at all.
+local function limited(source)
+  local iterator, numbers = json.lines(source, { max_bytes = 8 }), {}
+  local problem = check.raises(function() for value in iterator do numbers[#numbers + 1] = value end end,
+    "more than 8 bytes (max_bytes) at line 3")
+  check.same(numbers, { 1, 12345678 })
+  check.equal(problem.code, "json")
+  check.equal(problem.line, 3)
+  check.equal(iterator(), nil)
+end
+local text = "1\n12345678\n123456789\n4\n"
+flow.fs.write(path, text)
+limited(text)
+limited { path = path }
+check.raises(function() for _ in json.lines({ path = "/dev/zero" }, { max_bytes = 1 << 20 }) do end end,
+  "'/dev/zero': more than 1048576 bytes (max_bytes) at line 1")
+check.usage(function() json.lines("", { max_bytes = 0 }) end, "lines", "#2", "field 'max_bytes': integer of at least 1 expected")
+check.usage(function() json.decode("", { max_bytes = 1 }) end, "decode", "#2", "unknown field 'max_bytes'")
 os.remove(path)
 check.raises(function() all { path = path } end, "can't read '" .. path .. "'")

@@ -217,7 +217,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     if let error = error as? SystemError {
       if error.isCancellation { return .cancelled() }
       return FlowError(
-        .error, error.messageBytes, code: error.code.map { Int64($0) }, underlying: error)
+        error.isLackOfMemory ? .memory : .error, error.messageBytes,
+        code: error.code.map { Int64($0) }, underlying: error)
     }
     let text = text(ofCoding: error) ?? ByteString(String(describing: error))
     let kind = (error as? any ErrorWithKind)?.flowKind ?? .error

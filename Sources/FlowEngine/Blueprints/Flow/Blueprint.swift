@@ -13,6 +13,8 @@ final class Blueprint {
   var willStart: [any RunCallback] = []
   var didFinish: [any RunCallback] = []
   var declarations = Declarations()
+  /// The bytes that it takes, roughly; see `MemoryAccount`.
+  private(set) var byteCount = 0
 
   init() {}
 
@@ -26,6 +28,7 @@ final class Blueprint {
     willStart = other.willStart
     didFinish = other.didFinish
     declarations = other.declarations
+    byteCount = other.byteCount
   }
 
   deinit {
@@ -50,11 +53,13 @@ final class Blueprint {
   func append(_ step: Step) {
     addNestedFlow(step.op)
     steps.append(step)
+    byteCount += step.byteCount
   }
 
   func appendFinally(_ step: Step) {
     addNestedFlow(step.op)
     finally.append(step)
+    byteCount += step.byteCount
   }
 
   private func addNestedFlow(_ op: Op) {
@@ -66,11 +71,12 @@ final class Blueprint {
   /// Starts another branch, of a new block when none is open.
   func beginBranch(_ condition: CaseCondition) {
     if !isInCases {
-      steps.append(Step(.cases(block: cases.count), NamedPlace.op("Cases")))
+      append(Step(.cases(block: cases.count), NamedPlace.op("Cases")))
       cases.append(CaseBlock())
       isInCases = true
     }
     cases[cases.count - 1].branches.append(.init(condition: condition, first: steps.count))
+    byteCount += condition.byteCount
   }
 
   /// Ends the open block.
@@ -96,6 +102,7 @@ final class Blueprint {
       data[index].value = value
     } else {
       data.append((name, value))
+      byteCount += MemoryLayout<(name: ByteString, value: FlowValue)>.stride + name.count
     }
   }
 

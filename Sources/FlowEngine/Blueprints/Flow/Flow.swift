@@ -223,6 +223,11 @@ public final class Flow: Op {
     return self
   }
 
+  /// Counts what its steps take in an account, as long as the flow or a run has them.
+  package func count(in memory: MemoryAccount) {
+    memory.add(blueprint, bytes: blueprint.byteCount)
+  }
+
   override package var codeParts: [CodePart] { blueprintParts() }
 
   override var parts: [Op] {

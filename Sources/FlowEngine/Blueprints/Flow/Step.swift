@@ -42,6 +42,16 @@ extension Step {
     case .parallel, .cases: false
     }
   }
+
+  /// The bytes that it takes, roughly, with what it alone refers to.
+  var byteCount: Int {
+    let own = MemoryLayout<Step>.stride + (policy == nil || policy === op.policy ? 0 : 256)
+    return switch kind {
+    case .op, .flow: own
+    case .group: own + 384
+    case .parallel, .cases: own + NamedPlace.byteCount
+    }
+  }
 }
 
 /// The condition of a branch.
@@ -57,6 +67,15 @@ enum CaseCondition {
     case .equals(let key, let value): "\(key): \(value)"
     case .predicate: "case \(number)"
     case .otherwise: "otherwise"
+    }
+  }
+
+  /// The bytes that a branch takes, roughly.
+  var byteCount: Int {
+    let own = MemoryLayout<CaseBlock.Branch>.stride + 64
+    return switch self {
+    case .equals(let key, let value): own + key.count + value.count + 64
+    case .predicate, .otherwise: own
     }
   }
 }
@@ -127,4 +146,7 @@ final class NamedPlace: OpBody {
   func start(_ context: OpContext) -> CallState { .finished }
 
   static func op(_ name: ByteString) -> Op { Op(nameBytes: name, body: NamedPlace()) }
+
+  /// The bytes of such an op, roughly.
+  static var byteCount: Int { 512 }
 }

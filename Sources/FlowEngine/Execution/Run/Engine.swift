@@ -17,8 +17,6 @@ final class Engine: WorkScheduler {
   var runWatch: (any RunWatch)?
   /// Whether the log of a run keeps those of the runs that its ops start.
   var keepsChildLogs = false
-  /// Counts the memory of runs; nil unless something limits it.
-  var memory: MemoryAccount?
   var trace: TraceContext?
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
   /// Runs that haven't concluded.
@@ -166,7 +164,7 @@ extension EventLoop {
     set {
       engine.memory = newValue
       keys.account = newValue
-      outputMeter = newValue
+      memoryMeter = newValue
     }
   }
   /// Whether the log of each run started from now on keeps the logs of the runs that its ops start, so that

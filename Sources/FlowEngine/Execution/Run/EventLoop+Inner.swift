@@ -37,7 +37,7 @@ extension EventLoop {
   {
     checkThread()
     guard inner.keys === keys else { misuse("a loop was run within one that it wasn't made for") }
-    inner.outputMeter = outputMeter
+    inner.memoryMeter = memoryMeter
     let (outer, inner) = (engine, inner.engine)
     inner.eventSinks = outer.eventSinks
     inner.runMonitors = outer.runMonitors

@@ -1,7 +1,7 @@
 /// The body of an op that works on a file, on a thread of its own.
 final class FileBody: OpBody {
-  /// The work off the loop; returns the content, if it reads.
-  typealias Work = @Sendable (Cancellation) throws(SystemError) -> ByteString?
+  /// The work off the loop; returns the content, if it reads, which counts where the first argument says.
+  typealias Work = @Sendable (CollectedBytes?, Cancellation) throws(SystemError) -> ByteString?
 
   private let prepare: (OpContext) throws(FlowError) -> Work
 
@@ -21,14 +21,15 @@ final class FileBody: OpBody {
     let stop = FileWorkStop()
     context.state = stop
     let cancellation = stop.cancellation
+    let memory = context.loop.memory?.beginCollecting()
     context.loop.offload {
-      do throws(SystemError) { return .success(try work(cancellation)) } catch {
+      do throws(SystemError) { return .success(try work(memory, cancellation)) } catch {
         return .failure(error)
       }
     } then: { (result: Result<ByteString?, SystemError>) in
       switch result {
       case .success(let content):
-        if let content { context.set("content", content) }
+        if let content { withExtendedLifetime(memory) { context.set("content", content) } }
         context.end()
       case .failure(let error): context.end(.from(error))
       }

@@ -10,9 +10,8 @@ public final class ReadFileOp: Op {
       gives: Op.declarations(["content": "string"]),
       body: FileBody { context throws(FlowError) in
         let path: ByteString = try context.value("path")
-        let limit = context.loop.engine.memory?.limit
-        return { cancellation throws(SystemError) in
-          try Files.read(path, atMost: limit, cancellation)
+        return { memory, cancellation throws(SystemError) in
+          try Files.read(path, in: memory, cancellation)
         }
       })
   }
@@ -31,7 +30,7 @@ public final class WriteFileOp: Op {
       body: FileBody { context throws(FlowError) in
         let path: ByteString = try context.value("path")
         let content: ByteString = try context.value("content")
-        return { cancellation throws(SystemError) in
+        return { _, cancellation throws(SystemError) in
           try Files.write(content, to: path, cancellation)
           return nil
         }
