@@ -63,8 +63,8 @@ static size_t used_of(const flowlua_state *state) {
 
 /// Whether so much more is within the limit.
 static bool is_within(const flowlua_state *state, size_t more) {
-  size_t used = used_of(state);
-  return used <= state->memory_limit && more <= state->memory_limit - used;
+  size_t used = used_of(state), limit = state->memory_limit + state->stop_room;
+  return used <= limit && more <= limit - used;
 }
 
 /// What the state could have with all the room that is left in its budget.
@@ -133,11 +133,18 @@ static void return_room(flowlua_state *state) {
   note_granted(state);
 }
 
+/// Takes the room for stops back once it isn't needed.
+static void end_stop(flowlua_state *state) {
+  size_t used = used_of(state), limit = attainable(state);
+  if (used < limit && limit - used > state->stop_room) state->stop_room = 0;
+}
+
 /// The same with what is outside of the state now: looked up as rarely as a look can change the result, or
 /// the state has grown a lot.
 static bool fits(flowlua_state *state, size_t more) {
   if (state->memory_limit == 0) return true;
   if (used_of(state) < state->returns_below) return_room(state);
+  if (state->stop_room != 0) end_stop(state);
   if (is_within(state, more) && more < POOLED_FROM) return true;
   if (!state->closing) look_outside(state, more);
   return is_within(state, more) || take_room(state, more);
@@ -285,6 +292,15 @@ bool flowlua_exceeds_memory(flowlua_state *state) {
   if (is_within(state, 0) || take_room(state, 0)) return false;
   take_rest(state);
   return true;
+}
+
+/// The error of each stop takes memory, and what the stopped code had is free only after a collection. At the
+/// limit Lua would collect everything for each of them; with more room for some time it does so for thousands
+/// together, and has less each time.
+void flowlua_begin_stop(flowlua_state *state) {
+  if (state->memory_limit == 0 || state->stop_room != 0) return;
+  size_t used = used_of(state), limit = attainable(state), room = limit / 8;
+  if (used >= limit || limit - used < room / 2) state->stop_room = room;
 }
 
 void flowlua_note_outside_collected(flowlua_state *state) {

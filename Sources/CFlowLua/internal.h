@@ -274,6 +274,8 @@ struct flowlua_state {
   size_t returns_below;
   /// What counted into the limit besides, when it was looked up last.
   size_t memory_outside;
+  /// How much more than its limit the state may hold; see `flowlua_begin_stop`.
+  size_t stop_room;
   // What was outside of the state after the last `flowlua_collect`, or less.
   size_t outside_collected;
   /// Whether the code that runs is to raise the error of lack of memory.

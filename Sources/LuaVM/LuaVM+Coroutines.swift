@@ -173,6 +173,9 @@ extension LuaVM {
   /// has to end, within its grace; see `enclose`.
   package var isEnclosureStopped: Bool { flowlua_is_enclosure_stopped(state) }
 
+  /// Makes room for the errors of code that is about to be stopped, also at the limit of memory.
+  package func beginStop() { if isOpen { flowlua_begin_stop(state) } }
+
   /// Ends the watch.
   package func unwatch(_ coroutine: LuaCoroutine) {
     guard isUsable(coroutine) else { return }

@@ -287,6 +287,9 @@ bool flowlua_needs_settling(const flowlua_state *_Nonnull state, bool is_idle);
 void flowlua_settle(flowlua_state *_Nonnull state, bool is_idle, bool collected);
 /// Whether the state and what counts into its limit are beyond it.
 bool flowlua_exceeds_memory(flowlua_state *_Nonnull state);
+/// Called when the host stops code: a state that has hardly any memory left gets a bit more than its limit until
+/// it has less again.
+void flowlua_begin_stop(flowlua_state *_Nonnull state);
 /// Has code that runs in an operation raise the error of lack of memory soon, unless a collection helps:
 /// what has grown outside of the state is beyond the limit.
 void flowlua_note_outside(flowlua_state *_Nonnull state);

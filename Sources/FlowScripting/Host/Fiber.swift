@@ -101,6 +101,7 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
   func cancel(_ error: FlowError) {
     let ending = makeEnding()
     guard ending.cancellation == nil else { return }
+    host.vm.beginStop()
     // A timeout records the place of the code that it stops, which isn't a `__close`.
     let error =
       error.limit != nil && !isRunning && !host.vm.isClosing(coroutine)
