@@ -8,7 +8,9 @@ final class FlowGraphBuilder: BlueprintVisitor {
   private var nodeCount = 0
   private var boxCount = 0
   /// The edges to the next node.
-  private var tails: ContiguousArray<Tail> = []
+  private var tails = Tails()
+  /// All tails ever made, each with the next one of its list.
+  private var tailPool: ContiguousArray<(tail: Tail, next: Int)> = []
 
   // The open parts, the innermost last.
 
@@ -31,24 +33,38 @@ final class FlowGraphBuilder: BlueprintVisitor {
     var isDashed = false
   }
 
+  /// A list in `tailPool`: cases in cases move their tails outwards once for each level, at once whatever
+  /// their number. A tail is in one list.
+  private struct Tails {
+    var first = -1
+    var last = -1
+
+    var isEmpty: Bool { first < 0 }
+
+    mutating func take() -> Tails {
+      defer { self = Tails() }
+      return self
+    }
+  }
+
   private struct OpenFlow {
     let identity: ObjectIdentifier
     let place: RunOutcomes.Place
     /// The number of nodes before it.
     let begin: Int
     /// The edges to its end when no case matches.
-    var early: ContiguousArray<Tail> = []
+    var early = Tails()
   }
 
   private struct OpenCases {
     let block: CaseBlock
     let decision: Int
-    var ends: ContiguousArray<Tail> = []
+    var ends = Tails()
   }
 
   private struct OpenParallel {
     let fork: Int
-    var ends: ContiguousArray<Tail> = []
+    var ends = Tails()
   }
 
   /// Starts a graph: with `outcomes` that of a run, else of the blueprint alone.
@@ -125,13 +141,29 @@ final class FlowGraphBuilder: BlueprintVisitor {
     graph.items.append(
       .node(
         FlowGraph.Node(number: number, shape: shape, lines: redacted(lines), outcome: outcome)))
-    for tail in tails {
+    var next = tails.take().first
+    while next >= 0 {
+      let tail = tailPool[next].tail
+      next = tailPool[next].next
       let label = tail.label.flatMap { redacted([$0]).first }
       graph.edges.append(
         FlowGraph.Edge(from: tail.node, to: number, label: label, isDashed: tail.isDashed))
     }
-    tails = [Tail(node: number)]
+    tails = list(Tail(node: number))
     return number
+  }
+
+  private func list(_ tail: Tail) -> Tails {
+    tailPool.append((tail, -1))
+    return Tails(first: tailPool.count - 1, last: tailPool.count - 1)
+  }
+
+  /// Two lists, one after the other.
+  private func joined(_ left: Tails, _ right: Tails) -> Tails {
+    if left.isEmpty { return right }
+    if right.isEmpty { return left }
+    tailPool[left.last].next = right.first
+    return Tails(first: left.first, last: right.last)
   }
 
   private func open(
@@ -209,7 +241,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
   func endFlow(_ flow: Flow, _ blueprint: Blueprint) {
     guard let open = flows.popLast() else { return }
     openFlows.remove(open.identity)
-    tails += open.early
+    tails = joined(tails, open.early)
     guard !flows.isEmpty else { return }
     if nodeCount == open.begin { append(.empty, ["no steps"]) }
     close()
@@ -239,12 +271,12 @@ final class FlowGraphBuilder: BlueprintVisitor {
   }
 
   func beginMember(_ number: Int) {
-    if let open = parallels.last { tails = [Tail(node: open.fork)] }
+    if let open = parallels.last { tails = list(Tail(node: open.fork)) }
   }
 
   func endMember(_ number: Int) {
     let top = parallels.count - 1
-    if top >= 0 { parallels[top].ends += tails }
+    if top >= 0 { parallels[top].ends = joined(parallels[top].ends, tails.take()) }
   }
 
   func endParallel() {
@@ -261,12 +293,13 @@ final class FlowGraphBuilder: BlueprintVisitor {
 
   func beginBranch(_ number: Int) {
     guard let open = cases.last else { return }
-    tails = [Tail(node: open.decision, label: open.block.branches[number].condition.edgeLabel)]
+    tails = list(
+      Tail(node: open.decision, label: open.block.branches[number].condition.edgeLabel))
   }
 
   func endBranch(_ number: Int) {
     let top = cases.count - 1
-    if top >= 0 { cases[top].ends += tails }
+    if top >= 0 { cases[top].ends = joined(cases[top].ends, tails.take()) }
   }
 
   func endCases() {
@@ -274,17 +307,21 @@ final class FlowGraphBuilder: BlueprintVisitor {
     tails = open.ends
     let top = flows.count - 1
     if !open.block.hasOtherwise, top >= 0 {
-      flows[top].early.append(Tail(node: open.decision, label: "no case matches"))
+      let tail = list(Tail(node: open.decision, label: "no case matches"))
+      flows[top].early = joined(flows[top].early, tail)
     }
   }
 
   func beginFinally() {
     let top = flows.count - 1
     if top >= 0 {
-      tails += flows[top].early
-      flows[top].early = []
+      tails = joined(tails, flows[top].early.take())
     }
-    for index in tails.indices { tails[index].isDashed = true }
+    var next = tails.first
+    while next >= 0 {
+      tailPool[next].tail.isDashed = true
+      next = tailPool[next].next
+    }
     open(.finally, ["finally"])
   }
 

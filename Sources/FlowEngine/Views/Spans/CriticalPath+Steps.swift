@@ -20,12 +20,13 @@ extension CriticalPath {
     var steps: [Step] = []
     var open: (place: Int, isUndo: Bool, stretches: [Stretch], end: Int64)?
     let shortest = run.root.duration / 1000
+    let places = stepPlaces
     func close() {
       guard let open, let step = Self.step(of: open.stretches, to: open.end) else { return }
       steps.append(step)
     }
     for stretch in stretches {
-      let place = place(ofStep: stretch.span)
+      let place = places[stretch.span]
       let isUndo = stretch.kind == .undo
       if open?.place == place, open?.isUndo == isUndo {
         open?.stretches.append(stretch)
@@ -41,14 +42,15 @@ extension CriticalPath {
     return steps
   }
 
-  /// The innermost group that encloses a span, or the span itself.
-  private func place(ofStep index: Int) -> Int {
-    var span = index
-    while span >= 0 {
-      if run.spans[span].kind == .group { return span }
-      span = Int(run.spans[span].parent)
+  /// For each span the innermost group that encloses it, or the span itself. In one pass, as spans can be
+  /// nested to any depth.
+  private var stepPlaces: [Int] {
+    var groups = [Int](repeating: -1, count: run.spans.count)
+    for (index, span) in run.spans.enumerated() {
+      // Each span comes after its parent.
+      groups[index] = span.kind == .group ? index : span.parent < 0 ? -1 : groups[Int(span.parent)]
     }
-    return index
+    return groups.indices.map { groups[$0] < 0 ? $0 : groups[$0] }
   }
 
   private static func step(of stretches: [Stretch], to end: Int64) -> Step? {

@@ -230,6 +230,18 @@ struct GraphTests {
     #expect((1..<1_000).contains(count("[[\"f\"]]", in: chart)))
   }
 
+  // Each level passes on the ends of all levels in it: minutes, if each of them were moved.
+  @Test("Cases may be nested to any depth, and all their ends lead to what follows")
+  func casesInCases() {
+    let depth = 60_000
+    var flow = Flow("f").add(drawnOp("AOp"))
+    for _ in 0..<depth { flow = Flow("f").case("k", "v").add(flow) }
+    let text = flow.dotBytes()
+    #expect(count(" -> n\(depth + 3)", in: text) == depth + 1)
+    #expect(count(" -> ", in: text) == 2 * depth + 2)
+    #expect(count("\n", in: flow.mermaidBytes()) > 4 * depth)
+  }
+
   private func count(_ part: String, in text: ByteString) -> Int {
     text.description.components(separatedBy: part).count - 1
   }
