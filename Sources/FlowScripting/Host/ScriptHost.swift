@@ -86,6 +86,8 @@ public final class ScriptHost {
   let reductionMetatable: LuaReference
   /// Makes the Lua functions of wrapping ops; made with the first of them.
   var wrapperFactory: LuaReference?
+  /// The ops that are being released; see `release(_:)`.
+  var releasedOps: [Unmanaged<Op>] = []
   /// The methods of programs, once one has been needed; see `programs`.
   var openPrograms: ProgramMethods?
   /// Whether a session reads the standard input of the process, so that code of the session can't.

@@ -16,13 +16,13 @@ extension ScriptHost {
   /// The `run` parameter of the op's function: executes the wrapped op over the data of `ctx`.
   fileprivate func runWrapped(_ call: LuaCall) throws -> LuaAnswer {
     let arguments = Arguments(self, call, "run", hidden: 2)
-    guard let handle = call.handle(1, types.context), let inner = op(call, 2) else {
+    guard let handle = call.handle(1, types.context), let name = call.bytes(2) else {
       throw arguments.wrongSelf("ctx")
     }
     // On this loop only: a paused loop executes nothing.
     guard let context = loop.context(slot: handle.slot, generation: handle.generation),
-      !context.isCleaningUp
-    else { throw usage(call, "bad use of 'run' (the op around '\(inner.nameBytes)' has finished)") }
+      !context.isCleaningUp, let inner = context.op.body?.inner
+    else { throw usage(call, "bad use of 'run' (the op around '\(name)' has finished)") }
     for (name, value) in try arguments.data(1) { context.set(loop.keys.intern(name), value) }
     let task = context.execute(inner)
     if task.isConcluded { return try answer(call, inner, context, task) }
@@ -46,8 +46,13 @@ extension ScriptHost {
     return call.answer(.reference(try vm.makeTable(fields: fields)))
   }
 
-  /// A Lua function that calls `function` as the body of an op around `inner`: with `ctx` and `run`.
-  fileprivate func makeWrapper(_ function: LuaReference, around inner: Op) throws -> LuaReference {
+  /// A Lua function that calls `function` as the body of an op around another: with `ctx` and `run`.
+  ///
+  /// It knows the other op by its name only. If it held the op, each round of Lua's collector would release one of many
+  /// that are nested.
+  fileprivate func makeWrapper(
+    _ function: LuaReference, around name: ByteString
+  ) throws -> LuaReference {
     let factory: LuaReference
     if let wrapperFactory {
       factory = wrapperFactory
@@ -60,18 +65,30 @@ extension ScriptHost {
       factory = made
       wrapperFactory = made
     }
-    let made = try vm.call(factory, [.reference(function), try value(of: inner)]).first
+    let made = try vm.call(factory, [.reference(function), .string(name)]).first
     guard case .reference(let wrapper)? = made else {
       throw LuaError(.runtime, "flow.wrap made no function")
     }
     return wrapper
   }
 
+  /// Releases a wrapped op and, in the same loop, those within it that nothing else holds.
+  fileprivate func release(_ op: Unmanaged<Op>) {
+    releasedOps.append(op)
+    guard releasedOps.count == 1 else { return }
+    var index = 0
+    while index < releasedOps.count {
+      releasedOps[index].release()
+      index += 1
+    }
+    releasedOps = []
+  }
+
   private static let wrapperChunk: ByteString = """
     local execute = ...
-    return function(body, op)
+    return function(body, name)
       return function(ctx)
-        return body(ctx, function(data) return execute(ctx, op, data) end)
+        return body(ctx, function(data) return execute(ctx, name, data) end)
       end
     end
     """
@@ -82,15 +99,20 @@ final class WrappedOpBody: OpBody {
   private let host: ScriptHost
   private let function: LuaReference
   /// The op that it wraps.
-  let wrapped: Op
+  var wrapped: Op { held.takeUnretainedValue() }
+  // Unmanaged, because a deinitializer can't take a stored op out, and releasing it there would recurse as deep as ops
+  // are wrapped. Safe: it was retained for this body, and nothing reads it after the deinitializer.
+  private let held: Unmanaged<Op>
   private let code: ScriptOpBody
 
   init(_ host: ScriptHost, _ function: LuaReference, around inner: Op) throws {
     self.host = host
     self.function = function
-    wrapped = inner
-    code = ScriptOpBody(host, try host.makeWrapper(function, around: inner))
+    held = .passRetained(inner)
+    code = ScriptOpBody(host, try host.makeWrapper(function, around: inner.nameBytes))
   }
+
+  deinit { host.release(held) }
 
   var inner: Op? { wrapped }
 

@@ -170,3 +170,27 @@ run = around(function(ctx, execute)
   check.raises(execute, "has finished")
 end)
 check.equal(run.error.message, "settled")
+
+-- Ops that are wrapped very often are released one after another: the program would end by a signal.
+local host = require "host"
+local result = host.script [[
+  local flow = require "flow"
+  local released = setmetatable({}, { __mode = "k" })
+  local function wrapped(n)
+    local op = flow.op("AOp", function() end)
+    for _ = 1, n do
+      op = flow.wrap(op, function(_, run) run() end)
+      released[op] = true
+    end
+    return op
+  end
+  wrapped(100000)
+  -- Also those within the outermost, and in one round or two of the collector, not in one round for each.
+  for _ = 1, 4 do collectgarbage() end
+  print(next(released), collectgarbage "count" < 30000)
+  kept = wrapped(100000)
+  print(#flow.new("all"):add(kept):check(), kept:with({ name = "OtherOp", timeout = 1 }).name, kept:run().error.kind)
+]]
+check.equal(result.stderr, "")
+check.equal(result.stdout, "nil\ttrue\n0\tOtherOp\terror\n")
+check.equal(result.status, 0)
