@@ -121,9 +121,10 @@ let package = Package(
             // `-static-stdlib` exports every symbol. What a shared library calls and this program
             // defines (`lua_resume`, which thereby replaces liblua's own) is exported regardless.
             "-Xlinker", "--no-export-dynamic",
-            // What Swift can't allocate ends the program with a sentence, not by SIGABRT:
-            // CFlowSystem/memory.c has what is called in place of this function of the runtime.
-            "-Xlinker", "--wrap=_ZN5swift28swift_abortAllocationFailureEmm",
+            // Without memory the program ends with a sentence, not by a signal: CFlowSystem/memory.c has what is called
+            // in place of these functions.
+            "-Xlinker", "--wrap=malloc", "-Xlinker", "--wrap=calloc", "-Xlinker", "--wrap=realloc",
+            "-Xlinker", "--wrap=aligned_alloc", "-Xlinker", "--wrap=posix_memalign",
           ] + (liblua ?? []), .when(configuration: .release))
       ]),
     // A program that uses the engine alone: proof that it needs no Lua.

@@ -26,7 +26,7 @@ static void *take_block(flowlua_state *state, size_t size) {
     void *block = flowlua_pool_take(&state->small, size);
     if (block != NULL) return block;
   }
-  return malloc(size);
+  return __real_malloc(size);
 }
 
 /// What is to be noted of a block that is freed, which then is.
@@ -40,7 +40,7 @@ static __attribute__((noinline)) void give_block(flowlua_state *state, void *blo
 /// As realloc, of a block or of none.
 static void *resize_block(flowlua_state *state, void *block, size_t held, size_t size) {
   if (block == NULL) return take_block(state, size);
-  if (!flowlua_pool_has(&state->small, block)) return realloc(block, size);
+  if (!flowlua_pool_has(&state->small, block)) return __real_realloc(block, size);
   size_t present = flowlua_pool_size(block);
   if (size <= present && size + 16 > present) return block;
   void *moved = take_block(state, size);
@@ -209,7 +209,7 @@ void *flowlua_allocate(void *context, void *block, size_t old_size, size_t new_s
   if (block != NULL) return resize_counted(state, block, old_size, new_size);
   size_t used = state->memory_used + new_size;
   if (used >= state->plain_below) return resize_counted(state, NULL, 0, new_size);
-  void *result = malloc(new_size);
+  void *result = __real_malloc(new_size);
   if (result != NULL) state->memory_used = used;
   return result;
 }

@@ -431,8 +431,11 @@ static inline bool is_stopping(const flowlua_state *state) {
 // The files from the lowest floor up; scripts/floors.d/CFlowLua lists them.
 
 // memory.c
-/// As realloc, calloc, aligned_alloc and strdup; all can be made to fail. The memory is freed by free.
-void *flowlua_resize_own(void *block, size_t size);
+/// The functions of the C library, which return NULL without memory. In the program malloc and realloc end the process
+/// then, as most that call them don't look (CFlowSystem/memory.c); the linker gives these names to them.
+void *__real_malloc(size_t size);
+void *__real_realloc(void *block, size_t size);
+/// As calloc, aligned_alloc and strdup; all can be made to fail, as flowlua_resize_own can. The memory is freed by free.
 void *flowlua_zeroed_own(size_t size);
 void *flowlua_aligned_own(size_t alignment, size_t size);
 char *flowlua_copy_own(const char *text);

@@ -9,6 +9,13 @@
 
 // MARK: - Memory
 
+/// The functions of the C library, which return NULL without memory; see memory.c.
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void **block, size_t alignment, size_t size);
+
 /// As realloc, calloc and strndup; all can be made to fail. The memory is freed by free.
 void *flowsystem_resize(void *block, size_t size);
 void *flowsystem_zeroed(size_t size);

@@ -44,17 +44,40 @@ _Noreturn void flowsystem_exit_without_memory(void) {
   _exit(EXIT_FAILURE);
 }
 
-/// Replaces the function that Swift's runtime calls when malloc returns NULL, which would abort.
-/// The release build links this instead of it (`--wrap`, see Package.swift): a handler of SIGABRT
-/// would run after the runtime's own message, and couldn't distinguish one abort from another.
-_Noreturn void __wrap__ZN5swift28swift_abortAllocationFailureEmm(size_t size, size_t alignment) {
-  (void)size;
-  (void)alignment;
-  flowsystem_exit_without_memory();
+// Swift's runtime, libstdc++ and the code that the Swift compiler makes call malloc at hundreds of places that don't look
+// at what it returns, many of them before main. The release program calls these functions instead (`--wrap`, see
+// Package.swift), and never goes on without memory: a handler of SIGSEGV or SIGILL couldn't distinguish one such fault
+// from another. What can do without the memory calls the `__real_` functions.
+
+void *__wrap_malloc(size_t size) {
+  void *block = __real_malloc(size);
+  if (block == NULL) flowsystem_exit_without_memory();
+  return block;
 }
 
-/// std::set_new_handler, for the runtime's allocations in C++.
-extern void (*_ZSt15set_new_handlerPFvvE(void (*handler)(void)))(void) __attribute__((weak));
+void *__wrap_calloc(size_t count, size_t size) {
+  void *block = __real_calloc(count, size);
+  if (block == NULL) flowsystem_exit_without_memory();
+  return block;
+}
+
+void *__wrap_realloc(void *block, size_t size) {
+  void *moved = __real_realloc(block, size);
+  // Without a size the block was freed.
+  if (moved == NULL && size != 0) flowsystem_exit_without_memory();
+  return moved;
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+  void *block = __real_aligned_alloc(alignment, size);
+  if (block == NULL) flowsystem_exit_without_memory();
+  return block;
+}
+
+int __wrap_posix_memalign(void **block, size_t alignment, size_t size) {
+  if (__real_posix_memalign(block, alignment, size) != 0) flowsystem_exit_without_memory();
+  return 0;
+}
 
 void flowsystem_end_without_memory(void) {
   extend_stack();
@@ -62,5 +85,4 @@ void flowsystem_end_without_memory(void) {
   // each block, however small: the memory for Swift would be used up before a Lua state noticed.
   struct rlimit space;
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
-  if (_ZSt15set_new_handlerPFvvE) _ZSt15set_new_handlerPFvvE(flowsystem_exit_without_memory);
 }

@@ -344,7 +344,7 @@ public struct LuaCall {
       let capacity = index < 16 ? 16 : index * 2
       let size = capacity * MemoryLayout<flowlua_value>.stride
       guard
-        let grown = realloc(raw.pointee.many_results, size)?
+        let grown = flowlua_resize_own(raw.pointee.many_results, size)?
           .assumingMemoryBound(to: flowlua_value.self)
       else {
         // Raised once Swift has returned. The references in the value can't be returned to anyone.

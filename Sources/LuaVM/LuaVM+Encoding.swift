@@ -88,7 +88,7 @@ extension LuaVM {
     guard let secrets, let value = secrets.unwrap(object) else { return false }
     if case .string(let string) = value {
       let count = string.bytes.count
-      guard let bytes = malloc(max(count, 1)) else { return false }
+      guard let bytes = flowlua_resize_own(nil, max(count, 1)) else { return false }
       UnsafeMutableRawBufferPointer(start: bytes, count: count).copyBytes(from: string.bytes)
       raw = flowlua_value(
         kind: Int32(FLOWLUA_STRING), reference: 1, integer: Int64(count), number: 0,

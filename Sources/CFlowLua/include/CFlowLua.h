@@ -299,6 +299,8 @@ bool flowlua_needs_collection(flowlua_state *_Nonnull state);
 /// For tests: the n-th allocation from now fails, also when Lua repeats it after a collection;
 /// 0 for none. Returns how far the count before had got, 0 if its failure has come.
 uint64_t flowlua_fail_allocation(flowlua_state *_Nonnull state, uint64_t n);
+/// As realloc, but returns NULL without memory also in a program where realloc ends the process then.
+void *_Nullable flowlua_resize_own(void *_Nullable block, size_t size);
 /// For tests: the n-th request for memory outside of Lua, from now and on this thread, fails; 0 for none.
 /// Returns how far the count before had got, 0 if its failure has come.
 uint64_t flowlua_fail_own_allocation(uint64_t n) __attribute__((swift_attr("@discardableResult")));

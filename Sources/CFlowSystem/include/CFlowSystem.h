@@ -218,10 +218,9 @@ void flowsystem_hold_streams(void);
 /// time, which interrupts every thread.
 void flowsystem_keep_freed_memory(void);
 
-/// Makes the process end with a sentence and status 1, instead of by a signal, when Swift finds no
-/// memory; when Lua finds none, that is an error of the script. To be called when the process
-/// starts, on its main thread. The effect on Swift's own allocations depends on a linker option;
-/// see Package.swift.
+/// Prepares the process for a lack of memory. When Lua finds none, that is an error of the script; when Swift finds
+/// none, a linker option (see Package.swift) makes the process end with a sentence and status 1, instead of by a
+/// signal. To be called when the process starts, on its main thread.
 void flowsystem_end_without_memory(void);
 
 /// Makes the n-th request for memory fail that this target makes for itself on this thread; 0 ends
