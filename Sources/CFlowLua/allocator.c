@@ -194,6 +194,13 @@ static __attribute__((noinline)) void *resize_counted(
   return result;
 }
 
+/// The next userdata. One whose owner never writes to it must not be taken for one of ours when it is freed.
+static __attribute__((noinline)) void *new_userdata(flowlua_state *state, size_t size) {
+  void *memory = flowlua_allocate(state, NULL, 0, size);
+  if (memory != NULL && size == state->object_size) object_in(state, memory)->magic = 0;
+  return memory;
+}
+
 /// What is most frequent in states without a limit, blocks of malloc that come and go, stands here, with one
 /// compare each: the time of plain Lua code depends on it.
 void *flowlua_allocate(void *context, void *block, size_t old_size, size_t new_size) {
@@ -205,8 +212,9 @@ void *flowlua_allocate(void *context, void *block, size_t old_size, size_t new_s
     else give_block(state, block, old_size);
     return NULL;
   }
-  // Without a block the old size is a type tag.
   if (block != NULL) return resize_counted(state, block, old_size, new_size);
+  // Without a block the old size is a type tag.
+  if (old_size == LUA_TUSERDATA) return new_userdata(state, new_size);
   size_t used = state->memory_used + new_size;
   if (used >= state->plain_below) return resize_counted(state, NULL, 0, new_size);
   void *result = __real_malloc(new_size);

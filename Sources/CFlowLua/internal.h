@@ -32,10 +32,10 @@ typedef struct object_block {
   uint64_t magic;
   void *pointer;  // the Swift reference; NULL before it has one
   uint32_t slot;  // its place among those held
-  // The allocator knows sizes only. This structure's differs from a handle's and a table's, which need
-  // no work when they are freed.
-  uint64_t unused;
-} object_block;
+  // The allocator knows sizes only. This structure's is odd, so that only strings and userdata have blocks as large as
+  // its userdata: of both, all bytes that are looked at were written.
+  uint8_t unused[3];
+} __attribute__((packed)) object_block;
 
 /// What the userdata of a handle holds. Its `magic` is another one than an object's of any type: what is
 /// left of it in memory that was freed must not be taken for that.
@@ -383,7 +383,12 @@ static inline void pool_from_now(flowlua_state *state) {
   be_watchful(state);
 }
 
-static inline uint64_t size_bit(size_t size) { return (uint64_t)1 << (size / 8 % 64); }
+static inline uint64_t size_bit(size_t size) { return (uint64_t)1 << size % 64; }
+
+/// What a userdata in a block of memory of `object_size` holds: it stands at the end.
+static inline object_block *object_in(const flowlua_state *state, void *memory) {
+  return (object_block *)((char *)memory + state->object_size - sizeof(object_block));
+}
 
 #define EXTRA(L) (*(uintptr_t *)lua_getextraspace(L))
 

@@ -196,9 +196,7 @@ static void end_object(flowlua_state *state, object_block *block) {
 }
 
 void flowlua_object_freed(flowlua_state *state, void *memory) {
-  // What a userdata holds stands at its end.
-  object_block *block =
-      (object_block *)((char *)memory + state->object_size - sizeof(object_block));
+  object_block *block = object_in(state, memory);
   if (block == state->sweep_sentinel) {
     state->sweep_sentinel = NULL;
     return;
@@ -270,12 +268,14 @@ static void learn_size(lua_State *L, flowlua_state *state) {
   // Should it raise, `observe` stays and does no harm: the state is closed.
   state->observed.allocate = lua_getallocf(L, NULL);
   lua_setallocf(L, observe, state);
-  const char *content = lua_newuserdatauv(L, sizeof(object_block), 0);
+  object_block *block = lua_newuserdatauv(L, sizeof *block, 0);
   lua_setallocf(L, state->observed.allocate, state);
+  // This one was made before its size was known.
+  block->magic = 0;
   lua_settop(L, -2);
   const char *end = (const char *)state->observed.block + state->observed.size;
   if ((state->withheld & FLOWLUA_FREED_OBJECTS) == 0 && state->observed.count == 1
-      && content + sizeof(object_block) == end)
+      && (const char *)(block + 1) == end)
     state->object_size = state->observed.size;
   if (state->object_size != NO_OBJECT_SIZE) state->noted_sizes |= size_bit(state->object_size);
 }

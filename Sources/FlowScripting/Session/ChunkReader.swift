@@ -71,9 +71,17 @@ package struct ChunkReader {
   }
 
   private mutating func name() throws -> [UInt8] {
-    guard kind == .name, let text = text() else { throw Unexpected() }
-    index += 1
+    guard let text = text() else { throw Unexpected() }
+    try skipName()
     return Array(text)
+  }
+
+  // A copy whose result is discarded must not stand here. In a loop such as `for _ in slice { _ = copy(slice) }`, with
+  // `func copy(_ slice: ArraySlice<UInt8>) -> [UInt8] { Array(slice) }`, the optimiser of Swift 6.3.1 releases the
+  // array before it copies the bytes into it: a write to freed memory.
+  private mutating func skipName() throws {
+    guard kind == .name else { throw Unexpected() }
+    index += 1
   }
 
   // MARK: Statements
@@ -101,18 +109,18 @@ package struct ChunkReader {
       return try expression()
     }
     if skip("function") {
-      _ = try name()
-      while skip(".") || skip(":") { _ = try name() }
+      try skipName()
+      while skip(".") || skip(":") { try skipName() }
       return try functionBody()
     }
     if skip("local") { return try declaration() }
     if skip("::") {
-      _ = try name()
+      try skipName()
       return try expect("::")
     }
     if skip("break") { return }
     if skip("goto") {
-      _ = try name()
+      try skipName()
       return
     }
     if skip("return") {
@@ -146,8 +154,8 @@ package struct ChunkReader {
   }
 
   private mutating func loop() throws {
-    _ = try name()
-    while skip(",") { _ = try name() }
+    try skipName()
+    while skip(",") { try skipName() }
     guard skip("=") || skip("in") else { throw Unexpected() }
     _ = try expressions()
     try expect("do")
@@ -166,7 +174,7 @@ package struct ChunkReader {
       var attribute: Range<Int>?
       if skip("<") {
         attribute = index < tokens.count ? tokens[index].range : nil
-        _ = try self.name()
+        try skipName()
         try expect(">")
       }
       names.append(Declaration.Name(name: name, attribute: attribute))
@@ -279,16 +287,16 @@ package struct ChunkReader {
       try expression()
       try expect(")")
     } else {
-      _ = try name()
+      try skipName()
     }
     while true {
       if skip(".") {
-        _ = try name()
+        try skipName()
       } else if skip("[") {
         try expression()
         try expect("]")
       } else if skip(":") {
-        _ = try name()
+        try skipName()
         try arguments()
       } else if isNext("(") || isNext("{") || kind == .string {
         try arguments()
