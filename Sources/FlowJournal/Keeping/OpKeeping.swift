@@ -31,7 +31,8 @@ final class OpKeeping: KeptExecution {
   private let depth: Int
   /// The record of the finished op that it is executed instead of.
   private let replaced: Int?
-  /// What is kept as finished within it.
+  let isWithinUndo: Bool
+  /// What is kept as finished within it, if that has to be known.
   private var inner: [UndoneKeeping] = []
 
   init(
@@ -41,6 +42,7 @@ final class OpKeeping: KeptExecution {
     self.keeper = keeper
     self.depth = depth
     self.replaced = replaced
+    isWithinUndo = work.isWithinUndo
     self.wasInterrupted = wasInterrupted
     self.record = record
     self.lineage = lineage

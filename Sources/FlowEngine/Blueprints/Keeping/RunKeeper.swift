@@ -73,6 +73,8 @@ package final class KeptWork {
   package let lineage: UInt64
   /// The keeping of the op that executes it, perhaps through flows and groups; nil if none does.
   package let outer: (any KeptExecution)?
+  /// Whether it or anything around it has an undo.
+  package let isWithinUndo: Bool
   /// Whether it isn't executed twice unless somebody says so.
   package let isOnce: Bool
   /// Which results may come from another run.
@@ -88,8 +90,7 @@ package final class KeptWork {
     codeOrigin: CodeOrigin? = nil, inputs: [(name: ByteString, value: FlowValue?)],
     given: [DataKey] = [],
     output: DataKey? = nil, data: DataBucket, lineage: UInt64, outer: (any KeptExecution)?,
-    isOnce: Bool = false,
-    cache: CachePolicy? = nil, loop: EventLoop
+    isWithinUndo: Bool, isOnce: Bool = false, cache: CachePolicy? = nil, loop: EventLoop
   ) {
     self.name = name
     self.names = names
@@ -101,6 +102,7 @@ package final class KeptWork {
     self.data = data
     self.lineage = lineage
     self.outer = outer
+    self.isWithinUndo = isWithinUndo
     self.isOnce = isOnce
     self.cache = cache
     self.loop = loop
@@ -272,6 +274,8 @@ package protocol KeptExecution: AnyObject {
   /// The op had succeeded and has been undone: it is executed again, with another lineage, by this process or one
   /// that continues the run. Calls `then` as `keepEnd` does.
   func keepUndone(then: @escaping (FlowError?) -> Void)
+  /// Whether it or anything around it has an undo, so that it has to know what it has executed.
+  var isWithinUndo: Bool { get }
   /// An op that this one has executed is kept as finished; `undone` keeps that it was undone.
   func noteInner(undone: @escaping UndoneKeeping)
   /// Keeps that what it has executed was undone, by its own undo.

@@ -181,7 +181,7 @@ final class ItemHandout: ExecutedItemGroup {
         op: ObjectIdentifier(op), run: work.run.id, scope: scope),
       inputs: inputs, output: work.collectKey, data: work.data,
       lineage: work.run.lineage(scope: scope, position: position(index)),
-      outer: work.parent.outerKeeping, cache: op.cache, loop: loop)
+      outer: work.parent.outerKeeping, isWithinUndo: false, cache: op.cache, loop: loop)
     kept.setFiles(of: op) { $0 == work.itemKey ? item : work.data.get($0) }
     return kept
   }

@@ -325,7 +325,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       code: { try logic.codeForm().map { ($0.bytes, $0.placeBytes) } },
       inputs: [("state", state), ("transition", .integer(way))], data: context.bucket,
       lineage: (context.placedLineage ^ visitCount).spread, outer: context.execution?.outerKeeping,
-      loop: loop)
+      isWithinUndo: context.execution?.isWithinUndo == true, loop: loop)
   }
 
   /// Continues with the outcome of the present step when the keeper of the run has it.

@@ -37,10 +37,12 @@ extension Execution {
 
   /// Notes an op that is kept as finished for what encloses it, whose undo undoes it too: flows and machines with an undo,
   /// up to the op that executes it. `undone` keeps that it was undone, with all that it has executed.
-  func noteKept(undone: @escaping UndoneKeeping) {
+  func noteKept(undone: @autoclosure () -> UndoneKeeping) {
+    guard isWithinUndo else { return }
+    let undone = undone()
     var execution = self
     while true {
-      if execution.opPolicy?.undo != nil, execution.context.op is MachineOp {
+      if execution.executesUndoableMachine {
         execution.context.makeResources().innerUndone.append(undone)
       }
       for level in execution.frames.indices
@@ -51,6 +53,22 @@ extension Execution {
       execution = group.parent
       if let outer = execution.context.keeping { return outer.noteInner(undone: undone) }
     }
+  }
+
+  /// Whether a flow, machine or op around what it executes has an undo.
+  var isWithinUndo: Bool {
+    var execution = self
+    while true {
+      if execution.executesUndoableMachine { return true }
+      for frame in execution.frames where frame.attempt.policy?.undo != nil { return true }
+      guard let group = execution.group else { return execution.run.isWithinUndo }
+      execution = group.parent
+      if let outer = execution.context.keeping { return outer.isWithinUndo }
+    }
+  }
+
+  private var executesUndoableMachine: Bool {
+    opPolicy?.undo != nil && context.op is MachineOp
   }
 
   /// Executes an op, unless the keeper knows that it has finished already.
@@ -169,7 +187,7 @@ extension Execution {
       inputs: keys.map { (loop.keys.name(of: $0), bucket.get($0)) }, given: keys,
       output: isItem ? group?.keptOutput : nil, data: bucket,
       lineage: run.lineage(scope: scope, position: position), outer: outerKeeping,
-      isOnce: op.effect == .once,
+      isWithinUndo: policy?.undo != nil || isWithinUndo, isOnce: op.effect == .once,
       cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
     work.setFiles(of: op) { bucket.get($0) }
     if work.isOnce {

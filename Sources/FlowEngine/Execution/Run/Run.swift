@@ -49,6 +49,8 @@ public final class Run: FlowTask<DataBucket> {
   @exclusivity(unchecked) package var keeper: (any RunKeeper)?
   /// The keeping of the op that has started it, or of the nearest one around that.
   @exclusivity(unchecked) private(set) var outerKeeping: (any KeptExecution)?
+  /// Whether anything around it in the run of that op has an undo.
+  private(set) var isWithinUndo = false
   /// What is kept as finished in the run of a machine's step.
   private(set) var kept: [UndoneKeeping] = []
   /// Whether a kept run has executed something, instead of knowing its end.
@@ -228,7 +230,10 @@ public final class Run: FlowTask<DataBucket> {
     logData(.startWith, time: log.began)
     if let owner {
       keeper = owner.execution?.isWithinEnding == true ? nil : owner.run.keeper
-      if keeper != nil { outerKeeping = owner.execution?.outerKeeping }
+      if keeper != nil, let execution = owner.execution {
+        outerKeeping = execution.outerKeeping
+        isWithinUndo = owner.keeping?.isWithinUndo ?? execution.isWithinUndo
+      }
       if owner.run.isRehearsal { isRehearsal = owner.isRehearsed }
       if let origin = owner.run.spanOrigin {
         // The spans of this run are its own.
