@@ -22,7 +22,8 @@ typedef struct function_name {
 } function_name;
 
 static bool holds(const table_node *node, const void *function) {
-  return node->value == (uintptr_t)function && (node->type & SLOT_TYPE_BITS) == LUA_TFUNCTION
+  // Without a value only the types were written.
+  return (node->type & SLOT_TYPE_BITS) == LUA_TFUNCTION && node->value == (uintptr_t)function
       && is_string_slot(node->key_type);
 }
 
