@@ -1,4 +1,5 @@
 -- One allocation that fails ends the program with a sentence and status 1, or is an error of the script: never a signal.
+-- clock: real: the virtual clock stands still while a program runs
 -- With an argument: each N-th allocation fails, instead of some.
 local flow, fs, check, host, confined =
   require "flow", require "flow.fs", require "check", require "host", require "confined"
