@@ -87,6 +87,7 @@ struct EarlierOps {
   ///   - place: Where it stands.
   ///   - isEqual: Whether what the op of a record had read besides its inputs is the same now.
   ///   - isWanted: Whether a record has what is needed. The one of the same place isn't replaced by others that have.
+  /// - Returns: The record; nil when none is wanted.
   mutating func take(
     _ content: OpContent, at place: OpPlace, isEqual: (OpRecord) -> Bool,
     where isWanted: (OpRecord) -> Bool

@@ -31,14 +31,15 @@ struct WatchTests {
     var isWriterOpen = true
 
     init() { pipe(&ends) }
-    deinit {
-      close(ends[0])
+    /// Not a deinitializer, as a local variable isn't kept after its last use.
+    func close() {
+      Glibc.close(ends[0])
       closeWriter()
     }
 
     func write(_ text: String) { _ = Glibc.write(ends[1], text, text.utf8.count) }
     func closeWriter() {
-      if isWriterOpen { close(ends[1]) }
+      if isWriterOpen { Glibc.close(ends[1]) }
       isWriterOpen = false
     }
   }
@@ -47,6 +48,7 @@ struct WatchTests {
   func readsUntilTheEndAndThenTheLoopIsIdle() throws {
     let loop = makeLoop()
     let pipe = Pipe()
+    defer { pipe.close() }
     let reader = Reader(pipe.ends[0])
     reader.watch = try loop.watch(pipe.ends[0], reader)
     #expect(loop.turn(mayBlock: false) == .waiting)
@@ -65,7 +67,9 @@ struct WatchTests {
   func watchWithoutHold() throws {
     let loop = makeLoop()
     let pipe = Pipe()
+    defer { pipe.close() }
     let kept = Pipe()
+    defer { kept.close() }
     let reader = Reader(pipe.ends[0])
     let keptReader = Reader(kept.ends[0])
     reader.watch = try loop.watch(pipe.ends[0], reader)
@@ -92,6 +96,7 @@ struct WatchTests {
     let work = loop.mailbox.begin()
     for _ in 0..<20 {
       let pipe = Pipe()
+      defer { pipe.close() }
       let reader = Reader(pipe.ends[0])
       reader.watch = try loop.watch(pipe.ends[0], reader)
       pipe.closeWriter()
@@ -108,6 +113,7 @@ struct WatchTests {
   func theVirtualClockStandsStillMeanwhile() throws {
     let loop = makeLoop()
     let pipe = Pipe()
+    defer { pipe.close() }
     let reader = Reader(pipe.ends[0])
     reader.watch = try loop.watch(pipe.ends[0], reader)
     var timeOfTimer: Int64?
@@ -124,6 +130,7 @@ struct WatchTests {
   func comesWhileJobsGoOnMakingJobs() throws {
     let loop = makeLoop()
     let pipe = Pipe()
+    defer { pipe.close() }
     let reader = Reader(pipe.ends[0])
     reader.watch = try loop.watch(pipe.ends[0], reader)
     pipe.write("x")
@@ -139,6 +146,7 @@ struct WatchTests {
   func mailComesBesideDescriptors() throws {
     let loop = makeTimedLoop()
     let pipe = Pipe()
+    defer { pipe.close() }
     let reader = Reader(pipe.ends[0])
     reader.watch = try loop.watch(pipe.ends[0], reader)
     let work = loop.mailbox.begin()
@@ -158,6 +166,7 @@ struct WatchTests {
   func oneJobMayEndTheWatchOfAnother() throws {
     let loop = makeLoop()
     let pipes = (0..<10).map { _ in Pipe() }
+    defer { pipes.forEach { $0.close() } }
     var watches: [DescriptorWatch] = []
     var calls = 0
     final class Ender: LoopJob {
@@ -181,6 +190,7 @@ struct WatchTests {
   func writersAreToldWhenThereIsRoom() throws {
     let loop = makeLoop()
     let pipe = Pipe()
+    defer { pipe.close() }
     var count = 0
     final class Writer: LoopJob {
       var body: () -> Void = {}
@@ -200,6 +210,7 @@ struct WatchTests {
   func watchesChange() throws {
     let loop = makeLoop()
     let pipe = Pipe()
+    defer { pipe.close() }
     var seen: [String] = []
     final class Job: LoopJob {
       var body: () -> Void = {}
