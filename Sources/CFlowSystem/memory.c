@@ -46,7 +46,7 @@ _Noreturn void flowsystem_exit_without_memory(void) {
 
 // Swift's runtime, libstdc++ and the code that the Swift compiler makes call malloc at hundreds of places that don't look
 // at what it returns, many of them before main. The release program calls these functions instead (`--wrap`, see
-// Package.swift), and never goes on without memory: a handler of SIGSEGV or SIGILL couldn't distinguish one such fault
+// Package.swift), and never continues without memory: a handler of SIGSEGV or SIGILL couldn't distinguish one such fault
 // from another. What can do without the memory calls the `__real_` functions.
 
 void *__wrap_malloc(size_t size) {

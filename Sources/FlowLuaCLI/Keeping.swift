@@ -268,6 +268,8 @@ final class Keeping {
       }
       return true
     } catch {
+      // The script has removed the store itself, which may be in a temporary folder of its own.
+      if error.storeProblem == .removed { return isFinished }
       messages?.say(error.messageBytes)
       return false
     }

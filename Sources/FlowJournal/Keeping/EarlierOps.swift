@@ -49,7 +49,7 @@ struct EarlierOps {
   private var lineages: [UInt64]
   /// The index after that of the record that was taken last: mostly the next op has its content.
   private var following = 0
-  /// The records by content and by what is around them, and by lineage; made when they come in another order.
+  /// The records by content and by the number of the outer record, and by lineage; made when they come in another order.
   private var groups: Chains<Group>?
   private var places: Chains<UInt64>?
   /// Records of each path, from the latest: made when an op isn't found by its content.
@@ -268,7 +268,7 @@ struct EarlierOps {
       records.indices.map { (records[$0].number, $0) }, uniquingKeysWith: { $1 })
   }
 
-  /// Finds out what is around records of a version that didn't write it: the op whose path is the beginning of
+  /// Finds the outer records of those of a version that didn't write them: the op whose path is the beginning of
   /// theirs, and that was executing then.
   private mutating func setOuter() {
     var known: [ByteString: [Int]] = [:]

@@ -33,7 +33,7 @@ struct MirrorMessage {
   /// The numbers of the records are those within the run, and all values are in them.
   var records: [OpRecord] = []
 
-  /// Since version 2 records say what is around them; both are read.
+  /// Since version 2 records have the number of the outer record; both are read.
   private static let version = 2
 
   var bytes: [UInt8] {

@@ -14,7 +14,7 @@ final class RecordTable {
   init(_ database: StoreDatabase, _ digests: DigestMaker) throws(FlowError) {
     self.database = database
     self.digests = digests
-    // A store of an earlier version that is only read has no column for what is around a record.
+    // A store of an earlier version that is only read has no column for the number of the outer record.
     columns =
       try StoreSchema.hasOuter(database)
       ? Self.columns + ", around" : Self.columns + ", NULL"

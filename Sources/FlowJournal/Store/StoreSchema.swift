@@ -111,7 +111,7 @@ enum StoreSchema {
     try version(of: database) > 1
   }
 
-  /// Whether records say what is around them.
+  /// Whether records have the number of the outer record.
   static func hasOuter(_ database: StoreDatabase) throws(FlowError) -> Bool {
     try version(of: database) > 2
   }

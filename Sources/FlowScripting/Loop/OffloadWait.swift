@@ -8,7 +8,7 @@ extension ScriptHost {
   ///
   /// Work that takes long looks at its `Cancellation`, which is requested when the waiting code is
   /// stopped; its result is then dropped. Its error is raised at the script's line. `failed` is called in
-  /// both cases, on the thread of the host. `memory` is where the result counts until it was answered.
+  /// both cases, on the thread of the host. `memory` is where the result counts until the script has it.
   func offload<Result: Sendable>(
     _ call: LuaCall, in memory: CollectedBytes? = nil,
     _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Result,

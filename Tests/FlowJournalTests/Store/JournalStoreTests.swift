@@ -154,7 +154,7 @@ struct JournalStoreTests {
     _ = try test.open()
     let database = try StoreDatabase(folder: test.folder, mode: .readWrite, patience: 100)
     try database.execute("PRAGMA max_page_count = 1")
-    let table = RecordTable(database, try DigestMaker(key: []))
+    let table = try RecordTable(database, try DigestMaker(key: []))
     let found = problem {
       try database.transaction { () throws(FlowError) in
         for number in 1...1000 {
