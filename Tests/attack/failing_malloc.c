@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 // The functions of the C library, which stand beneath those of this library.
@@ -23,12 +24,19 @@ __attribute__((constructor)) static void begin(void) {
   failing = number != NULL ? atol(number) : 0;
 }
 
-__attribute__((destructor)) static void end(void) {
+static void end(void) {
   const char *name = getenv("ALLOCATION_COUNT");
   FILE *file = name != NULL && getpid() == process ? fopen(name, "w") : NULL;
   if (file == NULL) return;
   fprintf(file, "%ld", (long)count);
   fclose(file);
+}
+
+// The program ends by this, without destructors.
+void _exit(int status) {
+  end();
+  syscall(SYS_exit_group, status);
+  __builtin_unreachable();
 }
 
 static int fails(void) {

@@ -3,8 +3,6 @@
 -- With an argument: each N-th allocation fails, instead of some.
 local flow, fs, check, host, confined =
   require "flow", require "flow.fs", require "check", require "host", require "confined"
--- A sanitizer has a malloc of its own.
-if os.getenv "FLOWLUA_SANITIZER" then return end
 -- A debug build has the runtime as a shared library, which doesn't look.
 if io.popen("ldd '" .. host.binary .. "'"):read("a"):find("libswiftCore", 1, true) then return end
 
