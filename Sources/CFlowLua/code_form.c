@@ -1,9 +1,6 @@
-// The form in which the code of ops is compared with that of an earlier process: the encoder's bytes,
-// with what can't travel written as what is known of it. Nobody reads it back.
+// What the encoder writes in forms of code only (code_forming.c): objects of the host, globals and modules that
+// functions name, and tables whose keys have no order.
 #include "codec.h"
-
-/// The version, and whether moved lines count, as the forms can't be equal otherwise.
-static const uint8_t form_header[] = {'F', 'K', 1};
 
 static void put_text(lua_State *L, flowlua_buffer *out, const char *bytes, size_t count) {
   flowlua_put_number(L, out, count);
@@ -37,6 +34,12 @@ bool flowlua_encode_host_object(encoder *e, lua_State *L) {
 
 bool flowlua_encode_host_body(encoder *e, lua_State *L) {
   put_type_name(e, L);
+  int32_t mark = flowlua_mark_at(e->state, L, -1);
+  if (mark != 0) {
+    flowlua_put_number(L, e->out, (uint64_t)mark);
+    lua_getiuservalue(L, -1, 1);
+    return flowlua_encode_top(e, L);
+  }
   object_block *block = flowlua_block_at(e->state, L, -1);
   flowlua_value value = {0};
   int32_t answer = 0;
@@ -66,9 +69,7 @@ static void push_global(lua_State *L) {
   lua_replace(L, -2);
 }
 
-/// Writes a global with its name, unless it is nil or is written already. The name is on top.
-/// [-1, +0, m]
-static bool put_global(encoder *e, lua_State *L) {
+bool flowlua_encode_global(encoder *e, lua_State *L) {
   int name = lua_gettop(L);
   lua_pushvalue(L, name);
   bool is_seen = lua_rawget(L, e->seen_globals) != LUA_TNIL;
@@ -103,12 +104,56 @@ static bool has_string(lua_State *L, int list, const char *string) {
   return is_found;
 }
 
-/// Writes the digests of the modules that a function may require while it runs: those that have the name
-/// of one of its constants. The list of constants is on top. [-0, +0, m]
-static void put_required(encoder *e, lua_State *L) {
+bool flowlua_encode_globals_metatable(encoder *e, lua_State *L) {
+  int top = lua_gettop(L);
+  lua_pushglobaltable(L);
+  if (lua_getmetatable(L, -1)) {
+    lua_pushboolean(L, true);
+    if (lua_rawget(L, e->seen_globals) == LUA_TNIL) {
+      lua_pushboolean(L, true);
+      lua_pushvalue(L, -1);
+      lua_rawset(L, e->seen_globals);
+      lua_settop(L, top + 2);
+      put_byte(L, e->out, TAG_TYPED);
+      if (!flowlua_encode_top(e, L)) return false;
+    }
+  }
+  lua_settop(L, top);
+  return true;
+}
+
+/// Notes a library; writes another module, without a file, as it is in package.loaded, or the function in
+/// package.preload that makes it. Its name is on top. [-0, +0, m]
+static bool put_loaded(encoder *e, lua_State *L, bool is_library) {
+  static const char *const tables[] = {LUA_LOADED_TABLE, LUA_PRELOAD_TABLE};
+  int name = lua_gettop(L);
+  for (int i = 0; i < 2; i++) {
+    lua_pushstring(L, tables[i]);
+    if (lua_rawget(L, LUA_REGISTRYINDEX) == LUA_TTABLE) {
+      lua_pushvalue(L, name);
+      if (lua_rawget(L, -2) != LUA_TNIL) {
+        size_t count;
+        const char *text = lua_tolstring(L, name, &count);
+        i = 2;
+        if (is_library) {
+          flowlua_note_library(e, L, lua_gettop(L), text, count);
+        } else {
+          put_byte(L, e->out, TAG_MODULE);
+          if (!flowlua_encode_top(e, L)) return false;
+        }
+      }
+    }
+    lua_settop(L, name);
+  }
+  return true;
+}
+
+/// Writes the modules that a function may require while it runs: those that have the name of one of its
+/// constants. The list of constants is on top. [-0, +0, m]
+static bool put_required(encoder *e, lua_State *L) {
   int names = lua_gettop(L);
   lua_Integer last = (lua_Integer)lua_rawlen(L, names);
-  if (!has_string(L, names, "require")) return;
+  if (!has_string(L, names, "require")) return true;
   for (lua_Integer i = 1; i <= last; i++) {
     size_t count;
     uint8_t digest[FLOWLUA_MODULE_DIGEST];
@@ -122,8 +167,12 @@ static void put_required(encoder *e, lua_State *L) {
       put_byte(L, e->out, (uint8_t)form);
       if (form == FLOWLUA_MODULE_DIGESTED) flowlua_put(L, e->out, digest, sizeof digest);
     }
+    bool is_library = form == FLOWLUA_MODULE_NAMED;
+    if ((is_library || form == FLOWLUA_MODULE_UNKNOWN) && !put_loaded(e, L, is_library))
+      return false;
     lua_settop(L, names);
   }
+  return true;
 }
 
 /// Whether the function on top has the globals as an upvalue. [-0, +0, -]
@@ -149,7 +198,7 @@ bool flowlua_encode_used_globals(encoder *e, lua_State *L) {
     lua_Integer first = 1, last;
     if (flowlua_push_constants(e, L, code + sizeof length, length)) {
       last = (lua_Integer)lua_rawlen(L, -1);
-      put_required(e, L);
+      if (!put_required(e, L)) return false;
     } else {
       lua_pushglobaltable(L);
       first = 0;
@@ -157,9 +206,10 @@ bool flowlua_encode_used_globals(encoder *e, lua_State *L) {
     }
     int names = lua_gettop(L);
     for (lua_Integer i = first; i <= last; i++) {
-      if (lua_rawgeti(L, names, i) == LUA_TSTRING && !put_global(e, L)) return false;
+      if (lua_rawgeti(L, names, i) == LUA_TSTRING && !flowlua_encode_global(e, L)) return false;
       lua_settop(L, names);
     }
+    if (!flowlua_encode_globals_metatable(e, L)) return false;
     lua_settop(L, function);
   }
   put_byte(L, e->out, TAG_NIL);
@@ -176,16 +226,18 @@ static int encode_alone(lua_State *L) {
   lua_pushnil(L);
   lua_createtable(L, 0, 0);
   lua_createtable(L, 0, 0);
+  lua_pushnil(L);
   e->names = 3;
   e->root = 4;
   e->queue = 5;
   e->seen_globals = 6;
+  e->reached = 7;
   for (int i = 1; i <= 2; i++) {
     lua_pushvalue(L, i);
     if (!flowlua_encode_top(e, L)) return 0;
-    lua_settop(L, 6);
+    lua_settop(L, 7);
   }
-  flowlua_encode_bodies(e, L);
+  if (flowlua_encode_bodies(e, L)) e->finish(e, L);
   return 0;
 }
 
@@ -196,6 +248,7 @@ static void push_entry_form(encoder *e, lua_State *L) {
   e->entries.count = 0;
   flowlua_encoder_open(&alone, e->state, &e->entries, &error);
   alone.is_code = alone.is_form = alone.is_nested = true;
+  alone.finish = e->finish;
   lua_pushcfunction(L, encode_alone);
   lua_insert(L, -3);
   lua_pushvalue(L, e->names);
@@ -250,57 +303,4 @@ bool flowlua_encode_unordered(
   }
   lua_settop(L, top);
   return true;
-}
-
-// MARK: - The whole
-
-typedef struct forming {
-  encoder e;
-  int32_t value;
-  int32_t arguments;
-} forming;
-
-static int form(lua_State *L) {
-  forming *what = lua_touserdata(L, 1);
-  encoder *e = &what->e;
-  lua_settop(L, 0);
-  flowlua_require_room(L, LUA_MINSTACK + FLOWLUA_PILE, "a function");
-  lua_pushnil(L);
-  lua_createtable(L, 0, 0);
-  lua_pushnil(L);
-  lua_createtable(L, 0, 0);
-  e->root = 1;
-  e->queue = 2;
-  e->names = 3;
-  e->seen_globals = 4;
-  flowlua_put(L, e->out, form_header, sizeof form_header);
-  put_byte(L, e->out, flowlua_knows_dumps(e, L));
-  flowlua_put_number(L, e->out, (uint64_t)lua_version(L));
-  const int32_t values[] = {what->value, what->arguments};
-  for (int i = 0; i < 2; i++) {
-    if (values[i] == 0) lua_pushnil(L);
-    else flowlua_push_reference(e->state, L, values[i]);
-    if (!flowlua_encode_top(e, L)) return 0;
-    lua_settop(L, 4);
-  }
-  flowlua_encode_bodies(e, L);
-  return 0;
-}
-
-int32_t flowlua_code_form(
-    flowlua_state *state, int32_t value, int32_t arguments, flowlua_buffer *buffer) {
-  forming what = {.value = value, .arguments = arguments};
-  flowlua_encode_error error;
-  size_t start = buffer->count;
-  lua_State *L = state->running;
-  int32_t status = flowlua_make_room(state, L, LUA_MINSTACK);
-  if (status != LUA_OK) return status;
-  flowlua_encoder_open(&what.e, state, buffer, &error);
-  what.e.is_code = what.e.is_form = true;
-  lua_pushcfunction(L, form);
-  lua_pushlightuserdata(L, &what);
-  status = lua_pcall(L, 1, 0, 0);
-  flowlua_encoder_close(&what.e);
-  if (status != LUA_OK) buffer->count = start;
-  return status;
 }

@@ -80,6 +80,7 @@ typedef struct encoder {
   uint32_t mask;
   const void **cells;  // the identities of the variables met so far
   uint32_t cell_count, cell_capacity;
+  uint32_t *cell_buckets;  // as `buckets`, over the variables
   met_upvalue *upvalues;
   uint32_t upvalue_count, upvalue_capacity;
   // Stack indices.
@@ -88,7 +89,14 @@ typedef struct encoder {
   // A table from what has a name to the bytes that say it, in values from the metatables that were met;
   // nil until it is needed.
   int names;
-  int seen_globals;  // in forms: a table whose keys are the names of the globals written so far
+  // In forms: a table whose keys are the names of the globals written so far, and true when the globals'
+  // metatable is.
+  int seen_globals;
+  // In forms: a list of the libraries met so far as tables, also from each to its name; nil for none.
+  int reached;
+  bool reaches_globals;  // in forms: something but a function holds the globals
+  // In forms: writes what comes after all bodies. [-0, +0, m]
+  bool (*finish)(struct encoder *, lua_State *);
   flowlua_buffer entries;  // in forms: the forms of entries whose keys have no order
   met_object few[INLINE_OBJECTS];
 } encoder;
@@ -139,6 +147,8 @@ void flowlua_encoder_close(encoder *e);
 void flowlua_push_met(encoder *e, lua_State *L, uint32_t index);
 /// Whether an object is new; if so it is noted. The object is on top. [-0, +0, m]
 bool flowlua_meet(encoder *e, lua_State *L, uint32_t *index);
+/// Whether a variable of functions is new; if so it is noted. [-0, +0, m]
+bool flowlua_meet_cell(encoder *e, lua_State *L, const void *identity, uint32_t *index);
 
 // code_dump.c
 /// A writer for lua_dump, into a flowlua_buffer.
@@ -219,11 +229,20 @@ static inline bool get_byte(flowlua_reader *r, uint8_t *byte) {
   return true;
 }
 
+// additions.c
+/// Writes what functions may use without referring to it: fields that a script has added to libraries, and
+/// metatables of all values of a type. All bodies are written. [-0, +0, m]
+bool flowlua_encode_additions(encoder *e, lua_State *L);
+
 // names.c
 /// Writes how a table, function or userdata with a name is found, if it has one. [-0, +0, m]
 bool flowlua_encode_name(encoder *e, lua_State *L);
 /// Makes the table of names, if there is none. [-0, +0, m]
 void flowlua_ensure_names(encoder *e, lua_State *L);
+/// Whether the field on top, which a library has, is one that a script has added. [-0, +0, -]
+bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, const char *field);
+/// Notes a library that a form has met, at an index, if it is a table. [-0, +0, m]
+void flowlua_note_library(encoder *e, lua_State *L, int library, const char *name, size_t count);
 /// Whether the value on top is a table of globals. [-0, +0, -]
 bool flowlua_is_globals(encoder *e, lua_State *L);
 /// Writes how the metatable on top is found: as a module or as a field of one, or as that of errors.
@@ -239,7 +258,7 @@ bool flowlua_decode_metatable(flowlua_reader *r, lua_State *L);
 bool flowlua_encode_top(encoder *e, lua_State *L);
 /// Names the function on top, with its code if it is new and has no name. [-0, +0, m]
 bool flowlua_encode_function(encoder *e, lua_State *L, bool by_name);
-/// Writes the bodies of all objects. false when something is refused. [-0, +0, m]
+/// Writes the bodies of all objects that have none yet. false when something is refused. [-0, +0, m]
 bool flowlua_encode_bodies(encoder *e, lua_State *L);
 
 // code_form.c
@@ -251,6 +270,10 @@ bool flowlua_encode_host_object(encoder *e, lua_State *L);
 bool flowlua_encode_host_body(encoder *e, lua_State *L);
 /// Writes the globals that the function on top names, if they aren't written yet. [-0, +0, m]
 bool flowlua_encode_used_globals(encoder *e, lua_State *L);
+/// Writes a global with its name, unless it is nil or is written already. The name is on top. [-1, +0, m]
+bool flowlua_encode_global(encoder *e, lua_State *L);
+/// Writes the metatable of the globals, if it isn't written yet. [-0, +0, m]
+bool flowlua_encode_globals_metatable(encoder *e, lua_State *L);
 /// Writes the entries of a table whose keys have no order: those of a list from `first` on. [-0, +0, m]
 bool flowlua_encode_unordered(
     encoder *e, lua_State *L, int table, int keys, int64_t first, int64_t total);

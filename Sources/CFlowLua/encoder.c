@@ -22,17 +22,18 @@ void flowlua_encoder_close(encoder *e) {
   if (e->objects != e->few) free(e->objects);
   free(e->buckets);
   free(e->cells);
+  free(e->cell_buckets);
   free(e->upvalues);
   flowlua_buffer_free(&e->entries);
 }
 
-static uint32_t bucket_of(const encoder *e, const void *identity) {
-  return (uint32_t)(((uintptr_t)identity >> 4) * 0x9E3779B97F4A7C15u >> 32) & e->mask;
+static uint32_t hash_of(const void *identity) {
+  return (uint32_t)(((uintptr_t)identity >> 4) * 0x9E3779B97F4A7C15u >> 32);
 }
 
 /// The bucket of an object, or the empty one where it would go.
 static uint32_t *find_met(encoder *e, const void *identity) {
-  uint32_t i = bucket_of(e, identity);
+  uint32_t i = hash_of(identity) & e->mask;
   while (e->buckets[i] != NO_OBJECT && e->objects[e->buckets[i]].identity != identity)
     i = (i + 1) & e->mask;
   return &e->buckets[i];
@@ -81,6 +82,46 @@ bool flowlua_meet(encoder *e, lua_State *L, uint32_t *index) {
   e->objects[e->count] = (met_object){identity, e->out->count, 0, e->current};
   if (e->buckets != NULL) *find_met(e, identity) = e->count;
   *index = e->count++;
+  return true;
+}
+
+/// The bucket of a variable, or the empty one where it would go.
+static uint32_t *find_cell(encoder *e, const void *identity) {
+  uint32_t mask = e->cell_capacity * 2 - 1;
+  uint32_t i = hash_of(identity) & mask;
+  while (e->cell_buckets[i] != NO_OBJECT && e->cells[e->cell_buckets[i]] != identity)
+    i = (i + 1) & mask;
+  return &e->cell_buckets[i];
+}
+
+/// Room for one variable more. [-0, +0, m]
+static void grow_cells(encoder *e, lua_State *L) {
+  e->cells = flowlua_grown(L, e->cells, e->cell_count, &e->cell_capacity, sizeof *e->cells);
+  if (e->cell_capacity <= INLINE_OBJECTS) return;
+  size_t size = sizeof *e->cell_buckets * e->cell_capacity * 2;
+  uint32_t *buckets = flowlua_resize_own(e->cell_buckets, size);
+  if (buckets == NULL) flowlua_raise_memory(L);
+  e->cell_buckets = buckets;
+  memset(buckets, 0xFF, size);
+  for (uint32_t i = 0; i < e->cell_count; i++) *find_cell(e, e->cells[i]) = i;
+}
+
+bool flowlua_meet_cell(encoder *e, lua_State *L, const void *identity, uint32_t *index) {
+  if (e->cell_buckets == NULL) {
+    for (uint32_t i = 0; i < e->cell_count; i++) {
+      if (e->cells[i] == identity) {
+        *index = i;
+        return false;
+      }
+    }
+  } else {
+    *index = *find_cell(e, identity);
+    if (*index != NO_OBJECT) return false;
+  }
+  if (e->cell_count == e->cell_capacity) grow_cells(e, L);
+  e->cells[e->cell_count] = identity;
+  if (e->cell_buckets != NULL) *find_cell(e, identity) = e->cell_count;
+  *index = e->cell_count++;
   return true;
 }
 

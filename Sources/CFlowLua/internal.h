@@ -559,6 +559,10 @@ extern const char flowlua_view_key;
 /// Pushes the table that the view at an index shows; false for any other value. [-0, +(0|1), e]
 bool flowlua_push_viewed(lua_State *L, int32_t index);
 
+// marks.c
+/// The mark of a marked value, which is its first user value; 0 for anything else. [-0, +0, -]
+int32_t flowlua_mark_at(flowlua_state *state, lua_State *L, int index);
+
 // json_marks.c
 /// Pushes the metatable that marks arrays, or objects; made when it is first needed. [-0, +1, m]
 void flowlua_push_json_mark(lua_State *L, flowlua_state *state, bool is_array);

@@ -45,8 +45,7 @@ int32_t flowlua_make_marker(flowlua_state *state, int32_t mark, int32_t metatabl
   return flowlua_protect(state, make_marker, &what);
 }
 
-/// The mark of a marked value; 0 for anything else.
-static int32_t mark_at(flowlua_state *state, lua_State *L, int index) {
+int32_t flowlua_mark_at(flowlua_state *state, lua_State *L, int index) {
   if (lua_rawlen(L, index) != sizeof(mark_block)) return 0;
   const mark_block *block = lua_touserdata(L, index);
   return block != NULL && block->magic == mark_magic(state) ? block->mark : 0;
@@ -54,7 +53,7 @@ static int32_t mark_at(flowlua_state *state, lua_State *L, int index) {
 
 int32_t flowlua_unmark(flowlua_state *state, lua_State *L) {
   if (lua_type(L, -1) != LUA_TUSERDATA) return 0;
-  int32_t mark = mark_at(state, L, -1);
+  int32_t mark = flowlua_mark_at(state, L, -1);
   if (mark != 0) {
     lua_getiuservalue(L, -1, 1);
     lua_rotate(L, -2, 1);

@@ -43,6 +43,52 @@ static void push_name(lua_State *L, uint8_t tag, int module, int field) {
   luaL_pushresult(&buffer);
 }
 
+/// Whether a library has a value under this name that is no function of C. [-0, +0, -]
+static bool is_standard(const char *library, const char *field) {
+  static const char *const constants[] = {"math.pi",         "math.huge",        "math.maxinteger",
+                                          "math.mininteger", "utf8.charpattern", "flow.ops",
+                                          "flowlua.ops"};
+  size_t count = strlen(library);
+  for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
+    if (strncmp(constants[i], library, count) == 0 && constants[i][count] == '.'
+        && strcmp(constants[i] + count + 1, field) == 0)
+      return true;
+  }
+  return false;
+}
+
+/// Whether the function on top is of a script, not of a host that replaces one of a library, as `--check` does: only
+/// those have names such as `=[check]`. [-0, +0, -]
+static bool is_of_script(lua_State *L) {
+  lua_Debug info;
+  if (lua_iscfunction(L, -1)) return false;
+  lua_pushvalue(L, -1);
+  return lua_getinfo(L, ">S", &info) == 0 || strncmp(info.source, "=[", 2) != 0;
+}
+
+// A function of C counts by its name alone. All that package has says where things are, which is no code.
+bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, const char *field) {
+  char name[64];
+  int count;
+  switch (lua_type(L, -1)) {
+  case LUA_TLIGHTUSERDATA: return false;
+  case LUA_TFUNCTION: return is_of_script(L);
+  case LUA_TUSERDATA:
+    if (strcmp(library, LUA_IOLIBNAME) == 0) return false;
+    break;
+  case LUA_TTABLE:
+    // A part of the library, such as flow.http.
+    count = snprintf(name, sizeof name, "%s.%s", library, field);
+    if (count > 0 && (size_t)count < sizeof name
+        && state->callbacks.describe_module(state, name, (size_t)count, NULL)
+            == FLOWLUA_MODULE_NAMED)
+      return false;
+    break;
+  default: break;
+  }
+  return strcmp(library, LUA_LOADLIBNAME) != 0 && !is_standard(library, field);
+}
+
 /// Whether a field of a module goes by its name. Of the globals only functions of C are sure to be
 /// there in another state, of userdata only the standard files. The value is on top. [-0, +0, -]
 static bool is_named_field(lua_State *L, const char *module) {
@@ -52,7 +98,8 @@ static bool is_named_field(lua_State *L, const char *module) {
   return true;
 }
 
-/// Names a module, whose name and value are at an index and on top, and its fields. [-0, +0, m]
+/// Names a module, whose name and value are at an index and on top, and its fields. What a script has added to
+/// a library isn't the library's. [-0, +0, m]
 static void name_module(lua_State *L, int names, int module, bool is_library) {
   int value = module + 1, field = module + 2;
   lua_pushvalue(L, value);
@@ -62,9 +109,8 @@ static void name_module(lua_State *L, int names, int module, bool is_library) {
   const char *text = lua_tolstring(L, module, NULL);
   lua_pushnil(L);
   while (lua_next(L, value)) {
-    // What a script has set in a library isn't the library's.
-    bool is_foreign = is_library && lua_type(L, -1) == LUA_TFUNCTION && !lua_iscfunction(L, -1);
-    if (lua_type(L, field) == LUA_TSTRING && !is_foreign && is_named_field(L, text)) {
+    if (lua_type(L, field) == LUA_TSTRING && is_named_field(L, text)
+        && !(is_library && flowlua_is_added(state_of(L), L, text, lua_tolstring(L, field, NULL)))) {
       lua_pushvalue(L, -1);
       push_name(L, TAG_FIELD, module, field);
       name_value(L, names);
@@ -169,6 +215,37 @@ static bool put_name(encoder *e, lua_State *L) {
   return form != FLOWLUA_MODULE_UNKNOWN;
 }
 
+void flowlua_note_library(encoder *e, lua_State *L, int library, const char *name, size_t count) {
+  int top = lua_gettop(L);
+  if (lua_type(L, library) != LUA_TTABLE) return;
+  if (lua_type(L, e->reached) == LUA_TNIL) {
+    lua_createtable(L, 1, 1);
+    lua_replace(L, e->reached);
+  }
+  lua_pushvalue(L, library);
+  if (lua_rawget(L, e->reached) == LUA_TNIL) {
+    lua_pushvalue(L, library);
+    lua_rawseti(L, e->reached, (lua_Integer)lua_rawlen(L, e->reached) + 1);
+    lua_pushvalue(L, library);
+    lua_pushlstring(L, name, count);
+    lua_rawset(L, e->reached);
+  }
+  lua_settop(L, top);
+}
+
+/// The same for a value that has a name, if it is a library. It and the bytes of its name are on top. [-0, +0, m]
+static void note_reached(encoder *e, lua_State *L) {
+  size_t count;
+  if (*lua_tolstring(L, -1, NULL) != TAG_MODULE) return;
+  const char *name = module_in(L, &count);
+  flowlua_note_library(e, L, lua_gettop(L) - 1, name, count);
+}
+
+/// Whether the body of a function is being written. [-0, +0, -]
+static bool is_in_function(const encoder *e) {
+  return e->current < e->count && e->out->bytes[e->objects[e->current].named_at] == TAG_FUNCTION;
+}
+
 void flowlua_ensure_names(encoder *e, lua_State *L) {
   if (lua_type(L, e->names) != LUA_TNIL) return;
   push_names(e, L);
@@ -179,6 +256,7 @@ bool flowlua_encode_name(encoder *e, lua_State *L) {
   // Nearly every function has them, and for many that is all they refer to.
   if (flowlua_is_globals(e, L)) {
     put_byte(L, e->out, TAG_GLOBALS);
+    if (e->is_form && !is_in_function(e)) e->reaches_globals = true;
     return true;
   }
   flowlua_ensure_names(e, L);
@@ -188,6 +266,7 @@ bool flowlua_encode_name(encoder *e, lua_State *L) {
     lua_pushvalue(L, value);
     if (lua_rawget(L, -2) == LUA_TSTRING) {
       lua_replace(L, -2);
+      note_reached(e, L);
       return put_name(e, L);
     }
     lua_settop(L, value);

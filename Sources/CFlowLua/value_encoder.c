@@ -264,13 +264,6 @@ static bool encode_body(encoder *e, lua_State *L) {
   return true;
 }
 
-/// The index of the variable with this identity; `cell_count` if it is new.
-static uint32_t find_cell(const encoder *e, const void *identity) {
-  uint32_t i = 0;
-  while (i < e->cell_count && e->cells[i] != identity) i++;
-  return i;
-}
-
 static bool encode_upvalues(encoder *e, lua_State *L) {
   int function = lua_gettop(L);
   size_t count_at = e->out->count;
@@ -280,14 +273,11 @@ static bool encode_upvalues(encoder *e, lua_State *L) {
     e->upvalues =
         flowlua_grown(L, e->upvalues, e->upvalue_count, &e->upvalue_capacity, sizeof *e->upvalues);
     e->upvalues[e->upvalue_count++] = (met_upvalue){e->out->count, e->current, n};
-    const void *identity = lua_upvalueid(L, function, n);
-    uint32_t cell = find_cell(e, identity);
-    if (cell < e->cell_count) {
+    uint32_t cell;
+    if (!flowlua_meet_cell(e, L, lua_upvalueid(L, function, n), &cell)) {
       put_byte(L, e->out, CELL_KNOWN);
       flowlua_put_number(L, e->out, cell);
     } else {
-      e->cells = flowlua_grown(L, e->cells, e->cell_count, &e->cell_capacity, sizeof *e->cells);
-      e->cells[e->cell_count++] = identity;
       put_byte(L, e->out, CELL_NEW);
       if (!flowlua_encode_top(e, L)) return false;
     }
@@ -307,7 +297,8 @@ static bool encode_object_body(encoder *e, lua_State *L) {
 
 bool flowlua_encode_bodies(encoder *e, lua_State *L) {
   int top = lua_gettop(L);
-  for (e->current = 0; e->current < e->count; e->current++) {
+  if (e->current == NO_OBJECT) e->current = 0;
+  for (; e->current < e->count; e->current++) {
     e->objects[e->current].body = e->out->count;
     flowlua_push_met(e, L, e->current);
     if (!encode_object_body(e, L)) return false;

@@ -14,6 +14,10 @@ public final class HTTPClient {
   public let authorization: HTTPRequest.Authorization?
   /// The cookies of all requests; nil for none.
   public let cookies: HTTPCookieJar?
+  /// The most requests at a time; nil for no limit of its own.
+  package let maxConnections: Int?
+  /// How often requests start; nil for no limit.
+  package let rate: RateLimit?
   private let limit: Int
   private var limiter: RateLimiter?
   private var running = 0
@@ -52,6 +56,8 @@ public final class HTTPClient {
     self.headers = headers
     self.authorization = authorization
     self.cookies = cookies
+    self.maxConnections = maxConnections
+    self.rate = rate
     limit = maxConnections ?? .max
     limiter = rate.map { RateLimiter($0) }
   }

@@ -19,7 +19,9 @@ extension JournalStore {
     case .number(let number): return try digest(tagged: 3, number.bitPattern)
     case .bytes(let bytes): return try digest(of: [4] + bytes.bytes)
     case .opaque(let opaque):
-      guard let copy = opaque.plainCopy() else { return nil }
+      let (copied, form) = (opaque as? any FormedValue)?.compared() ?? (opaque.plainCopy(), nil)
+      guard let copy = copied else { return nil }
+      if let form { return try digest(of: [6] + form.bytes) }
       return try digest(of: [5] + PlainValueCodec.encode(copy, sortsEntries: true))
     }
   }

@@ -75,7 +75,9 @@ extension ScriptHost {
       failures: try options.string("failures"), as: try options.string("as"),
       collect: try options.string("collect"), absent: absent, rate: try options.rate("rate"),
       holdsSlots: try options.boolean("hold_slot") ?? false, label: try options.label("label"))
-    return DispatcherBox(dispatcher, label: options.value("label") ?? .nil)
+    let label = options.value("label") ?? .nil
+    dispatcher.labelSource = FlowValue(label)
+    return DispatcherBox(dispatcher, label: label)
   }
 
   /// The dispatcher in an argument (a plain table works too), completed for an op.

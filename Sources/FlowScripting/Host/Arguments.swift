@@ -183,6 +183,9 @@ struct Options {
 
   func has(_ name: ByteString) -> Bool { fields[name] != nil }
 
+  /// The fields that are there.
+  var all: [(ByteString, LuaValue)] { fields.map { ($0.key, $0.value) } }
+
   /// The options with those of another table for the fields that are absent.
   func adding(_ defaults: Options?) -> Options {
     guard let defaults else { return self }

@@ -15,6 +15,25 @@ extension ScriptHost {
     return CodeForm(bytes, placeBytes: value.kind == .function ? vm.place(of: value) : nil)
   }
 
+  /// The parts of something of the engine, as values.
+  func codeValues(of parts: [CodePart]) throws -> [LuaValue] {
+    var values: [LuaValue] = []
+    for part in parts {
+      switch part {
+      case .text(let text): values += [.string("text"), .string(text)]
+      case .code(let op as Op): values += [.string("op"), .reference(try reference(to: op))]
+      case .code(let holder as any LuaCode):
+        let code = try vm.makeTable(values: try holder.codeValues)
+        values += [.string("code"), .reference(code)]
+      case .code(let holder):
+        values += [.string("code"), .string(ByteString(try holder.codeForm()?.bytes ?? []))]
+      case .value(.null): values.append(.boolean(false))
+      case .value(let value): values += [.string("value"), try luaValue(value)]
+      }
+    }
+    return values
+  }
+
   /// The SHA-256 of the form of an op's code, in hexadecimal digits; nil when it has none.
   func codeDigest(of op: Op) throws -> ByteString? {
     guard let form = try op.codeForm() else { return nil }
@@ -30,7 +49,7 @@ extension ScriptHost {
   }
 }
 
-/// Describes the ops and modules in one form of code.
+/// Describes the objects of flowlua and the modules in one form of code.
 final class CodeDescriber: LuaCodeDescriber {
   private let host: ScriptHost
   /// The modules met so far: each file is looked at once.
@@ -41,7 +60,14 @@ final class CodeDescriber: LuaCodeDescriber {
   }
 
   func description(of object: AnyObject) throws -> LuaValue? {
-    guard let op = object as? Op else { return nil }
+    if let op = object as? Op {
+      return .reference(try host.vm.makeTable(values: try values(of: op)))
+    }
+    guard let content = object as? any CodeContent else { return nil }
+    return .reference(try host.vm.makeTable(values: try content.codeContent(host)))
+  }
+
+  private func values(of op: Op) throws -> [LuaValue] {
     var values: [LuaValue] = [.string("op"), .string(op.nameBytes)]
     if let code = op.body as? any LuaCode {
       values += try code.codeValues
@@ -50,20 +76,16 @@ final class CodeDescriber: LuaCodeDescriber {
     } else if let code = op.madeBy as? any LuaCode {
       values += try code.codeValues
     } else {
-      for part in op.codeParts { values += try description(of: part) }
+      values += try host.codeValues(of: op.codeParts)
     }
-    return .reference(try host.vm.makeTable(values: values))
-  }
-
-  private func description(of part: CodePart) throws -> [LuaValue] {
-    switch part {
-    case .text(let text): return [.string("text"), .string(text)]
-    case .code(let op as Op): return [.string("op"), .reference(try host.reference(to: op))]
-    case .code(let holder as any LuaCode):
-      return [.string("code"), .reference(try host.vm.makeTable(values: try holder.codeValues))]
-    case .code(let holder):
-      return [.string("code"), .string(ByteString(try holder.codeForm()?.bytes ?? []))]
+    // A flow's own: those of its only step, however deep, belong to that.
+    let flow = op as? Flow
+    for (name, declared) in [
+      ("needs", flow?.ownNeeds ?? op.needs), ("gives", flow?.ownGives ?? op.gives),
+    ] as [(ByteString, [Declaration])] where !declared.isEmpty {
+      values += [.string(name), .reference(try host.table(of: declared))]
     }
+    return values + (try host.codeValues(of: op.settings))
   }
 
   func isLibrary(_ name: ByteString) -> Bool { ModuleDigests.libraries.contains(name) }

@@ -4,7 +4,7 @@ internal import FlowEngine
 /// The function `key` of a `cache`: a coroutine on the main thread, so it may wait, wherever the op itself runs.
 // Unchecked: it is made, used and released on the thread of its host, like the ops that own it.
 final class ScriptCacheKey: CacheKeyFunction, @unchecked Sendable {
-  private let function: ScriptOpBody
+  let function: ScriptOpBody
 
   init(_ host: ScriptHost, _ function: LuaReference) {
     self.function = ScriptOpBody(host, function, isCacheKey: true)

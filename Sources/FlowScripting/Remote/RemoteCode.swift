@@ -88,7 +88,8 @@ private final class ModuleCollector: LuaCodeDescriber {
   }
 
   func description(of object: AnyObject) throws -> LuaValue? {
-    try describer.description(of: object)
+    // What can't be compared names no module.
+    try? describer.description(of: object)
   }
 
   func isLibrary(_ name: ByteString) -> Bool { describer.isLibrary(name) }

@@ -13,6 +13,8 @@ struct PlainCopier {
   private var indices: [UInt: Int] = [:]
   /// The tables found so far, in the order of their indices.
   private var open: [LuaReference] = []
+  /// Whether a table has a metatable, which the copy hasn't.
+  private(set) var hasMetatables = false
 
   init(vm: LuaVM) {
     self.vm = vm
@@ -37,7 +39,9 @@ struct PlainCopier {
   private mutating func copyTable(_ reference: LuaReference) throws -> PlainValue.Table? {
     let pairs = try vm.pairs(of: reference, room: &room)
     var listed: [Int64: PlainValue.Atom] = [:]
-    var table = PlainValue.Table(mark: PlainValue.JSONMark(vm.jsonMark(of: reference)))
+    let mark = vm.jsonMark(of: reference)
+    if case .other = mark { hasMetatables = true }
+    var table = PlainValue.Table(mark: PlainValue.JSONMark(mark))
     for (key, value) in pairs {
       guard let key = atom(key), let value = atom(value) else { return nil }
       if case .integer(let index) = key, index >= 1, index <= Int64(pairs.count) {

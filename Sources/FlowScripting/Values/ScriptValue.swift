@@ -2,7 +2,7 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// A Lua value with identity (a table, a function, a userdata, a coroutine) as an engine value.
-final class ScriptValue: KindedList {
+final class ScriptValue: KindedList, FormedValue {
   let reference: LuaReference
 
   init(_ reference: LuaReference) {
@@ -89,6 +89,15 @@ final class ScriptValue: KindedList {
   func plainCopy() -> PlainValue? {
     var copier = PlainCopier(vm: reference.vm)
     return (try? copier.copy(.reference(reference))) ?? nil
+  }
+
+  func compared() -> (copy: PlainValue?, form: CodeForm?) {
+    var copier = PlainCopier(vm: reference.vm)
+    let copy = (try? copier.copy(.reference(reference))) ?? nil
+    guard copy != nil, copier.hasMetatables else { return (copy, nil) }
+    let host = reference.vm.scheduler as? ScriptHost
+    let form = try? host?.codeForm(of: reference)
+    return (form == nil ? nil : copy, form)
   }
 
   func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {

@@ -230,6 +230,8 @@ public final class Flow: Op {
 
   override package var codeParts: [CodePart] { blueprintParts() }
 
+  override package var settings: [CodePart] { ownSettings + blueprint.settings }
+
   override var parts: [Op] {
     (blueprint.steps + blueprint.finally).filter(\.isOfOp).map(\.op)
   }

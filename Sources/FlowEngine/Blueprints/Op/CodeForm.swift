@@ -33,12 +33,21 @@ extension CodeHolder {
   public func codeForm() throws -> CodeForm? { nil }
 }
 
+/// A value whose plain copy may lack something, such as metatables.
+package protocol FormedValue: OpaqueValue {
+  /// The plain copy, nil where the value can't be compared, and the form that counts instead of a copy that lacks
+  /// something.
+  func compared() -> (copy: PlainValue?, form: CodeForm?)
+}
+
 /// A part of the code of an op without code of its own: of a flow, a machine or a decorator.
 package enum CodePart {
   /// Part of the structure, such as the name of a step.
   case text(ByteString)
   /// An op within it, or code that it holds.
   case code(any CodeHolder)
+  /// A value of a setting, as a flow's data.
+  case value(FlowValue)
 }
 
 /// Writes the fields of a form: each has its length, so that different fields make different bytes.

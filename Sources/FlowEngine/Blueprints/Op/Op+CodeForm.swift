@@ -42,6 +42,9 @@ extension Op: CodeHolder {
           place = place ?? form?.placeBytes
           writer.add("code")
           writer.add(form?.bytes ?? [])
+        case .value(let value):
+          writer.add("value")
+          writer.add(value.logTextBytes)
         }
       }
     }
@@ -119,5 +122,71 @@ extension MachineDefinition {
       }
     }
     return result
+  }
+}
+
+extension Op {
+  /// The policies, primary keys and limits.
+  var ownSettings: [CodePart] {
+    var parts = policy?.codeParts ?? []
+    for (name, key) in [
+      ("input", declarations.givenPrimaryInput), ("output", declarations.givenPrimaryOutput),
+    ] as [(ByteString, ByteString?)] {
+      if let key { parts += [.text(name), .text(key)] }
+    }
+    if let limit = memoryLimit { parts.append(.text(ByteString("memory \(limit.bytes)"))) }
+    return parts
+  }
+}
+
+extension Blueprint {
+  /// The data, and what the places of steps have of their own.
+  var settings: [CodePart] {
+    var parts: [CodePart] = []
+    for (name, value) in data.sorted(by: { $0.name < $1.name }) {
+      parts += [.text("data"), .text(name), .value(value)]
+    }
+    for (position, step) in (steps + finally).enumerated() {
+      var own: [CodePart] = []
+      if case .group(let group) = step.kind { own += group.codeParts }
+      if let policy = step.policy, policy !== step.op.policy { own += policy.codeParts }
+      if !own.isEmpty { parts += [.text(ByteString("step \(position)"))] + own }
+    }
+    return parts
+  }
+}
+
+extension OpPolicy {
+  fileprivate var codeParts: [CodePart] {
+    var texts: [String] = []
+    var code: [CodePart] = []
+    if let retry {
+      texts.append("retry \(retry.attempts) \(retry.delay) \(retry.factor) \(retry.jitter)")
+      if let longest = retry.maxDelay { texts.append("max_delay \(longest)") }
+      if let rule = retry.rule as? any CodeHolder { code += [.text("retry"), .code(rule)] }
+    }
+    if let timeout { texts.append("timeout \(timeout)") }
+    if let grace { texts.append("grace \(grace)") }
+    if let effect { texts.append("effect \(effect.rawValue)") }
+    if let cache {
+      texts.append("cache \(cache.expires.map { "\($0)" } ?? "")")
+      code.append(.text(cache.versionBytes))
+      if let key = cache.key as? any CodeHolder { code += [.text("key"), .code(key)] }
+    }
+    if let undo { code += [.text("undo"), .code(undo)] }
+    let parts: [CodePart] = texts.map { .text(ByteString($0)) }
+    return parts + code
+  }
+}
+
+extension GroupDispatcher {
+  /// All settings, for code that has the dispatcher itself and for a flow in another op's code.
+  package var codeParts: [CodePart] {
+    let keys = [input, output, failures, itemKey, collect].map { $0.map { "=" + $0 } ?? "" }
+    var parts: [CodePart] = keys.map { .text($0) }
+    let rate = self.rate.map { " rate \($0.count) \($0.period)" } ?? ""
+    let text: String = "group \(maxConcurrent) \(allowFailure) \(allowEmpty) \(holdsSlots)\(rate)"
+    parts.append(.text(ByteString(text)))
+    return parts + [.value(absent ?? .null), .value(labelSource)]
   }
 }

@@ -63,6 +63,10 @@ public final class MachineOp: Op {
 
   override package var codeParts: [CodePart] { blueprint.definition.codeParts(logic) }
 
+  override package var settings: [CodePart] {
+    ownSettings + [.text(ByteString("max_transitions \(blueprint.maxTransitions)"))]
+  }
+
   override var parts: [Op] {
     blueprint.definition.steps.compactMap { step in
       if case .op(let inner) = step.action { inner } else { nil }
