@@ -112,8 +112,8 @@ extension Keeper {
     // Somebody has said that it is done, whatever its files are.
     if settles { for place in known.writes.indices { known.writes[place].files = [] } }
     known.reads = try known.reads.map {
-      let value = work.data.get(work.loop.keys.intern($0.name))
-      return KeptInput(name: $0.name, digest: try store.digest(of: value) ?? .incomparable)
+      KeptInput(
+        name: $0.name, digest: try digest(ofRead: $0.name, by: known, work) ?? .incomparable)
     }
     if known.state != .finished {
       known.state = .finished
@@ -174,7 +174,7 @@ extension Keeper {
       add(input)
     }
     for read in known.reads {
-      let digest = try store.digest(of: work.data.get(work.loop.keys.intern(read.name)))
+      let digest = try digest(ofRead: read.name, by: known, work)
       if digest != read.digest { names.append(read.name) }
     }
     if work.codeProblem != nil { return ("its code can't be compared", false) }
@@ -201,9 +201,38 @@ extension Keeper {
   /// Whether the keys that an op read without having declared them have the same values now.
   func reads(of record: OpRecord, fit work: KeptWork) -> Bool {
     record.reads.allSatisfy { read in
-      let value = work.data.get(work.loop.keys.intern(read.name))
-      guard let digest = try? store.digest(of: value) else { return false }
+      guard let digest = try? digest(ofRead: read.name, by: record, work) else { return false }
       return digest == read.digest
+    }
+  }
+
+  /// The digest of what the op of a record would read now.
+  private func digest(
+    ofRead name: ByteString, by record: OpRecord, _ work: KeptWork
+  ) throws(FlowError) -> Digest? {
+    try digest(ofRead: name, in: work.data) { name in
+      record.writes.contains { $0.name == name }
+    }
+  }
+
+  /// The digest of what an op reads by a name: a value, or the names of all data that it hasn't set itself. nil for
+  /// what can't be compared.
+  func digest(
+    ofRead name: ByteString, in data: DataBucket, _ isSet: (ByteString) -> Bool
+  ) throws(FlowError) -> Digest? {
+    switch name {
+    case KeptWork.otherData: return nil
+    case KeptWork.dataNames:
+      var names: Set<ByteString> = []
+      var next: DataBucket? = data
+      while let bucket = next {
+        for entry in bucket.entries { names.insert(bucket.keys.name(of: entry.key)) }
+        next = bucket.parent
+      }
+      var text: [UInt8] = [7]
+      for name in names.sorted() where !isSet(name) { text += name.bytes + [0] }
+      return try store.digest(of: text)
+    default: return try store.digest(of: data.get(data.keys.intern(name)))
     }
   }
 }

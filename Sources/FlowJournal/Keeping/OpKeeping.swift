@@ -94,10 +94,14 @@ final class OpKeeping: KeptExecution {
   func willRead(_ key: DataKey, in bucket: DataBucket) {
     // What it was given, has set or has read needn't be noted again. Few ops have many keys.
     if given.contains(key) || set.contains(key) || !isRead.insert(key) { return }
-    let digest = keeper.digest(of: bucket.get(key))
-    read.append((key, digest))
+    let keys = bucket.keys
+    let name = keys.name(of: key)
+    let digest = try? keeper.digest(ofRead: name, in: bucket) { name in
+      set.keys.contains { keys.name(of: $0) == name }
+    }
+    read.append((key, digest ?? .incomparable))
     if hasCacheKey { return }
-    record.reads.append(KeptInput(name: bucket.keys.name(of: key), digest: digest))
+    record.reads.append(KeptInput(name: name, digest: digest ?? .incomparable))
   }
 
   func willSet(_ key: DataKey) {

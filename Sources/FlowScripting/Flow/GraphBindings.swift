@@ -25,6 +25,7 @@ extension ScriptHost {
     [
       "dot": BoundMethod { host, call in
         let (run, _) = try host.graphed(call, "dot", host.types.run, "run")
+        host.noteRead(ofAllIn: run)
         return try host.answer(call, .bytes(run.dotBytes()))
       }
     ]

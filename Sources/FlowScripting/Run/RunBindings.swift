@@ -7,6 +7,7 @@ extension ScriptHost {
     taskMethods(of: "run") + [
       "summary": BoundMethod { host, call in
         let (run, arguments) = try host.run(call, "summary")
+        host.noteRead(ofAllIn: run)
         var options = SummaryOptions()
         if !arguments.isNil(1) {
           let given = try arguments.options(1, known: ["time", "durations", "full"])
@@ -23,6 +24,7 @@ extension ScriptHost {
       },
       "events": BoundMethod { host, call in
         let (run, _) = try host.run(call, "events")
+        host.noteRead(ofAllIn: run)
         return call.answer(.reference(try host.events(of: run)))
       },
     ] + runGraphMethods + runFileMethods
@@ -65,6 +67,11 @@ extension ScriptHost {
     guard let run = call.object(1, types.run) else { throw arguments.wrongSelf("run") }
     if mayLackOutcomes { try needOutcome(of: run, call) }
     return (run, arguments)
+  }
+
+  /// Called before something is made of all that a run has done: an op of a kept run then reads all its data.
+  func noteRead(ofAllIn run: Run) {
+    if !run.isConcluded { currentOp?.willReadAll(of: run) }
   }
 
   /// A list of names; nil for none.

@@ -1,21 +1,25 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// The data of a run that has ended, for a view that reads it key by key.
-private final class EndedData {
+/// The data of a run, for a view that reads it key by key: of one that has ended, or a copy for an op of a kept run,
+/// which has to know the keys that the op reads.
+private final class ViewedData {
   let bucket: DataBucket
+  /// The op, and the run that it reads the data of.
+  let reader: (op: OpContext, run: Run)?
   /// How many keys have been read.
   var reads = 0
 
-  init(_ bucket: DataBucket) {
+  init(_ bucket: DataBucket, reader: (op: OpContext, run: Run)? = nil) {
     self.bucket = bucket
+    self.reader = reader
   }
 }
 
 /// What views of runs' data have in common.
 struct RunDataViews {
   fileprivate let metatable: LuaReference
-  fileprivate let source: LuaObjectType<EndedData>
+  fileprivate let source: LuaObjectType<ViewedData>
 }
 
 extension ScriptHost {
@@ -30,8 +34,18 @@ extension ScriptHost {
   func dataView(of run: Run) throws -> LuaReference {
     let views = try runDataViews()
     let data = run.data
+    if !run.isConcluded, let op = currentOp, op.notesReads(of: run) {
+      let copy = DataBucket(keys: data.keys)
+      for entry in data.entries {
+        copy.set(entry.key, try shared(entry.value, entry.key, in: data))
+      }
+      let source = try vm.value(of: ViewedData(copy, reader: (op, run)), views.source)
+      if case .reference(let source) = source {
+        return try vm.makeView(of: source, metatable: views.metatable)
+      }
+    }
     if run.isConcluded, data.count > Self.copiedKeys,
-      case .reference(let source) = try vm.value(of: EndedData(data), views.source)
+      case .reference(let source) = try vm.value(of: ViewedData(data), views.source)
     {
       return try vm.makeView(of: source, metatable: views.metatable)
     }
@@ -40,7 +54,7 @@ extension ScriptHost {
 
   private func runDataViews() throws -> RunDataViews {
     if let known = openDataViews { return known }
-    let source = try vm.defineObjectType("data", of: EndedData.self, methods: [:])
+    let source = try vm.defineObjectType("data", of: ViewedData.self, methods: [:])
     let refuse = bind { host, call in
       let key =
         call.kind(2) == .string
@@ -54,6 +68,11 @@ extension ScriptHost {
       guard let data = call.object(1, source), let name = call.bytes(2) else {
         return call.answer(.nil)
       }
+      if let (op, run) = data.reader {
+        try host.checkMemory(forKey: name)
+        op.willRead(run.data.keys.intern(name), of: run)
+        return call.answer([try host.value(under: name, in: data.bucket), .boolean(false)])
+      }
       data.reads += 1
       let value = try host.value(under: name, in: data.bucket)
       // Many reads cost more than a table does.
@@ -61,6 +80,7 @@ extension ScriptHost {
     }
     let readAll = bind { host, call in
       guard let data = call.object(1, source) else { return call.answer(.nil) }
+      if let (op, run) = data.reader { op.willReadAll(of: run) }
       return call.answer(.reference(try host.table(of: data.bucket)))
     }
     let metatable = try vm.makeViewMetatable(

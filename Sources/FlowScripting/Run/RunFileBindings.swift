@@ -29,6 +29,7 @@ extension ScriptHost {
     _ text: (Run) -> ByteString
   ) throws -> LuaAnswer {
     let (run, arguments) = try self.run(call, function)
+    noteRead(ofAllIn: run)
     if arguments.isNil(1) { return try answer(call, .bytes(text(run))) }
     try check(.files, call, "run:\(function)")
     let path = try arguments.string(1)

@@ -153,6 +153,16 @@ public final class DataBucket {
   @inline(__always)
   func hasOwn(_ key: DataKey) -> Bool { key == itemKey || slot(of: key) != nil }
 
+  /// Whether a bucket, this one or one that it reads through to, decides about the value under a key.
+  func inherits(_ key: DataKey, from other: DataBucket) -> Bool {
+    var next: DataBucket? = self
+    while let bucket = next, bucket !== other {
+      if bucket.hasOwn(key) { return false }
+      next = bucket.parent
+    }
+    return next != nil
+  }
+
   /// Whether there is a value under a key, here or in a parent.
   public func has(_ key: DataKey) -> Bool {
     keys.identity.check()

@@ -42,6 +42,11 @@ package final class KeptWork {
     let scope: UInt32
   }
 
+  /// The name of a read of the names of all data. No data is under it.
+  package static let dataNames: ByteString = "ctx.run.data"
+  /// The name of a read that can't be compared, of data that the op gets no other way.
+  package static let otherData: ByteString = "ctx.run.data of another op"
+
   /// Its name: `UploadOp`, `order.pay`.
   package let name: ByteString
   /// Its name among all others: made when it is needed, which isn't the case for most of what has finished already.
