@@ -183,6 +183,7 @@ bool flowlua_encode_additions(encoder *e, lua_State *L) {
     lua_settop(L, top);
     return true;
   }
+  flowlua_require_room(L, LUA_MINSTACK + FLOWLUA_PILE, "a value");
   lua_createtable(L, 0, 0);
   lua_createtable(L, 0, 0);
   lua_rotate(L, top + 1, -1);

@@ -221,7 +221,8 @@ extension Keeper {
     ofRead name: ByteString, in data: DataBucket, _ isSet: (ByteString) -> Bool
   ) throws(FlowError) -> Digest? {
     switch name {
-    case KeptWork.otherData: return nil
+    case KeptWork.hiddenData: return nil
+    case KeptWork.outsideData: return try store.digest(of: [8] as [UInt8])
     case KeptWork.dataNames:
       var names: Set<ByteString> = []
       var next: DataBucket? = data

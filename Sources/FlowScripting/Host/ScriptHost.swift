@@ -273,6 +273,7 @@ public final class ScriptHost {
     vm.onInterruption = { [unowned self] in noteInterruption() }
     vm.onMemoryLimit = { [unowned self] in memoryLimitChanged() }
     countMemory()
+    loop.codeContext = { [unowned self] in currentOp }
     loop.makeList = { [unowned self] values in self.makeList(values) }
     loop.makeFailure = { [unowned self] index, input, error in
       self.makeFailure(index: index, input: input, error: error)
@@ -345,6 +346,7 @@ public final class ScriptHost {
     loop.memory = nil
     loop.describeOrigin = nil
     loop.onLook = nil
+    loop.codeContext = nil
   }
 
   // MARK: The end of a script

@@ -59,6 +59,39 @@ local hidden = kept.script [[
 ]]
 result = hidden:run { "--keep" }
 check.contains(result.stderr,
-  "[ItemOp] isn't kept, so a resumed run executes it again: <ctx.run.data of another op>, which it has read, can't be compared")
+  "[ItemOp] isn't kept, so a resumed run executes it again: <ctx.run.data of a name of its own>, which it has read, can't be compared")
 hidden:resume()
 hidden:expect_effects("item", "item")
+
+-- What is read by the ctx or the run of an op around it counts for that op, and the one within has no cache.
+for _, read in ipairs { 'outer:get "flag"', "outer.run.data.flag" } do
+  local nested = kept.script([[
+    flow.keep()
+    local OuterOp = flow.op("OuterOp", function(outer)
+      effect "outer"
+      local InnerOp = flow.op("InnerOp", { cache = true, gives = { x = "string" }, run = function(ctx)
+        effect "inner"
+        ctx:set("x", READ)
+      end })
+      local MiddleOp = flow.op("MiddleOp", function(ctx) ctx:set("x", InnerOp:run().data.x) end)
+      outer:set("x", MiddleOp:run().data.x)
+    end)
+    local work = flow.new("f"):data { flag = os.getenv "V" }:add(OuterOp)
+      :add(flow.op("LastOp", function(ctx) print(ctx:get "x") ctx:fail "no" end)):run()
+    if not work.ok then os.exit(3) end
+  ]])
+  nested:write((nested.text:gsub("READ", function() return read end)))
+  result = nested:run { environment = { V = 1 } }
+  check.equal(result.stdout, "1\n", read)
+  check.contains(result.stderr, "[InnerOp] isn't cached: it has read <data of another op>")
+  nested:expect_effects("outer", "inner")
+  result = nested:run { environment = { V = 2 } }
+  check.equal(result.stdout, "2\n", read)
+  nested:expect_effects("outer", "inner")
+  result = nested:run { "--resume", "--follow", environment = { V = 2 } }
+  check.contains(result.stderr, "[OuterOp] Kept from run")
+  nested:expect_effects()
+  result = nested:run { "--resume", "--follow", environment = { V = 3 } }
+  check.contains(result.stderr, "[OuterOp] Again: <flag> differs")
+  nested:expect_effects("outer", "inner")
+end

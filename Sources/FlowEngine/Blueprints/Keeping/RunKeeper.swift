@@ -44,8 +44,10 @@ package final class KeptWork {
 
   /// The name of a read of the names of all data. No data is under it.
   package static let dataNames: ByteString = "ctx.run.data"
-  /// The name of a read that can't be compared, of data that the op gets no other way.
-  package static let otherData: ByteString = "ctx.run.data of another op"
+  /// The name of a read that can't be compared, of data that the op's own hide.
+  package static let hiddenData: ByteString = "ctx.run.data of a name of its own"
+  /// The name of a read of data of an op around it, which counts for that one.
+  package static let outsideData: ByteString = "data of another op"
 
   /// Its name: `UploadOp`, `order.pay`.
   package let name: ByteString

@@ -18,6 +18,7 @@ final class Engine: WorkScheduler {
   /// Whether the log of a run keeps those of the runs that its ops start.
   var keepsChildLogs = false
   var trace: TraceContext?
+  var codeContext: (() -> OpContext?)?
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
   /// Runs that haven't concluded.
   var pending: [UInt64: Run] = [:]
@@ -201,6 +202,11 @@ extension EventLoop {
   package var randomNumberGenerator: any RandomNumberGenerator {
     get { engine.randomNumberGenerator }
     set { engine.randomNumberGenerator = newValue }
+  }
+  /// Finds the op whose code runs, for a front end whose code may use contexts of other ops; nil for none.
+  package var codeContext: (() -> OpContext?)? {
+    get { engine.codeContext }
+    set { engine.codeContext = newValue }
   }
   /// Whether ops are executing below on the stack.
   package var isExecuting: Bool { engine.isExecuting }
