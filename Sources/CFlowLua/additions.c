@@ -156,12 +156,33 @@ static void push_string_library(lua_State *L) {
   lua_pushnil(L);
 }
 
+/// Whether a script has added fields to a library that was met. [-0, +0, m]
+static bool has_added(encoder *e, lua_State *L) {
+  int top = lua_gettop(L), library = top + 1;
+  bool result = false;
+  if (lua_type(L, e->reached) != LUA_TTABLE) return false;
+  for (lua_Integer i = 1; !result && lua_rawgeti(L, e->reached, i) == LUA_TTABLE; i++) {
+    lua_pushvalue(L, library);
+    lua_rawget(L, e->reached);
+    lua_pushnil(L);
+    while (!result && lua_next(L, library)) {
+      result = !lua_iscfunction(L, -1) && lua_type(L, -2) == LUA_TSTRING
+          && flowlua_is_added(
+              e->state, L, lua_tolstring(L, library + 1, NULL), lua_tolstring(L, -2, NULL));
+      lua_settop(L, library + 2);
+    }
+    lua_settop(L, top);
+  }
+  lua_settop(L, top);
+  return result;
+}
+
 /// Whether nothing was added, as for nearly every script: seen without making a table. The library `string`, or
-/// nil, is on top. [-0, +0, -]
+/// nil, is on top. [-0, +0, m]
 static bool has_none(encoder *e, lua_State *L) {
   int library = lua_gettop(L);
-  if (e->reaches_globals || lua_type(L, e->reached) == LUA_TTABLE
-      || lua_type(L, library) != LUA_TTABLE || !has_only_functions(L, library))
+  if (e->reaches_globals || lua_type(L, library) != LUA_TTABLE || !has_only_functions(L, library)
+      || has_added(e, L))
     return false;
   push_samples(L);
   bool result = true;

@@ -239,7 +239,7 @@ bool flowlua_encode_additions(encoder *e, lua_State *L);
 bool flowlua_encode_name(encoder *e, lua_State *L);
 /// Makes the table of names, if there is none. [-0, +0, m]
 void flowlua_ensure_names(encoder *e, lua_State *L);
-/// Whether the field on top, which a library has, is one that a script has added. [-0, +0, -]
+/// Whether the field on top, which a library has, is one that a script has added. [-0, +0, m]
 bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, const char *field);
 /// Notes a library that a form has met, at an index, if it is a table. [-0, +0, m]
 void flowlua_note_library(encoder *e, lua_State *L, int library, const char *name, size_t count);

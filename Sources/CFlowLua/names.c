@@ -43,6 +43,28 @@ static void push_name(lua_State *L, uint8_t tag, int module, int field) {
   luaL_pushresult(&buffer);
 }
 
+/// Whether a field of a module goes by its name. Of the globals only functions of C are sure to be
+/// there in another state, of userdata only the standard files. The value is on top. [-0, +0, -]
+static bool is_named_field(lua_State *L, const char *module) {
+  if (!has_identity(L, -1)) return false;
+  if (strcmp(module, LUA_GNAME) == 0) return lua_iscfunction(L, -1);
+  if (lua_type(L, -1) == LUA_TUSERDATA) return strcmp(module, LUA_IOLIBNAME) == 0;
+  return true;
+}
+
+/// Pushes what has a name in the libraries, which are looked through once in a state: for the value the
+/// bytes, for the name of each module met so far whether it is a library. [-0, +1, m]
+static void push_libraries(flowlua_state *state, lua_State *L) {
+  if (state->library_names != 0) {
+    flowlua_push_reference(state, L, state->library_names);
+    return;
+  }
+  lua_createtable(L, 0, 256);
+  lua_pushvalue(L, -1);
+  state->library_names = flowlua_reference(state, L);
+  if (state->library_names == 0) flowlua_raise_memory(L);
+}
+
 /// Whether a library has a value under this name that is no function of C. [-0, +0, -]
 static bool is_standard(const char *library, const char *field) {
   static const char *const constants[] = {"math.pi",         "math.huge",        "math.maxinteger",
@@ -70,6 +92,7 @@ static bool is_of_script(lua_State *L) {
 bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, const char *field) {
   char name[64];
   int count;
+  bool is_known;
   switch (lua_type(L, -1)) {
   case LUA_TLIGHTUSERDATA: return false;
   case LUA_TFUNCTION: return is_of_script(L);
@@ -77,7 +100,12 @@ bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, c
     if (strcmp(library, LUA_IOLIBNAME) == 0) return false;
     break;
   case LUA_TTABLE:
-    // A part of the library, such as flow.http.
+    // A part of the library, such as flow.http; most are known by now.
+    push_libraries(state, L);
+    lua_pushvalue(L, -2);
+    is_known = lua_rawget(L, -2) == LUA_TSTRING;
+    lua_settop(L, -3);
+    if (is_known) return false;
     count = snprintf(name, sizeof name, "%s.%s", library, field);
     if (count > 0 && (size_t)count < sizeof name
         && state->callbacks.describe_module(state, name, (size_t)count, NULL)
@@ -87,15 +115,6 @@ bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, c
   default: break;
   }
   return strcmp(library, LUA_LOADLIBNAME) != 0 && !is_standard(library, field);
-}
-
-/// Whether a field of a module goes by its name. Of the globals only functions of C are sure to be
-/// there in another state, of userdata only the standard files. The value is on top. [-0, +0, -]
-static bool is_named_field(lua_State *L, const char *module) {
-  if (!has_identity(L, -1)) return false;
-  if (strcmp(module, LUA_GNAME) == 0) return lua_iscfunction(L, -1);
-  if (lua_type(L, -1) == LUA_TUSERDATA) return strcmp(module, LUA_IOLIBNAME) == 0;
-  return true;
 }
 
 /// Names a module, whose name and value are at an index and on top, and its fields. What a script has added to
@@ -117,19 +136,6 @@ static void name_module(lua_State *L, int names, int module, bool is_library) {
     }
     lua_settop(L, field);
   }
-}
-
-/// Pushes what has a name in the libraries, which are looked through once in a state: for the value the
-/// bytes, for the name of each module met so far whether it is a library. [-0, +1, m]
-static void push_libraries(flowlua_state *state, lua_State *L) {
-  if (state->library_names != 0) {
-    flowlua_push_reference(state, L, state->library_names);
-    return;
-  }
-  lua_createtable(L, 0, 256);
-  lua_pushvalue(L, -1);
-  state->library_names = flowlua_reference(state, L);
-  if (state->library_names == 0) flowlua_raise_memory(L);
 }
 
 /// Whether a module is a library; one that is new is named. Its name and value are at an index and on top.

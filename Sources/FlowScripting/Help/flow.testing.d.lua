@@ -52,7 +52,8 @@ function testing.run(op, options) end
 ---
 ---Comments, spacing, the names of local variables and the lines of code don't count, nor do the op's name
 ---and its policies. Constants, the values of upvalues, bound arguments, the functions and globals that the
----code uses, and the files of its modules do.
+---code uses, and the files of its modules do. It is an error if the code refers to something that has no
+---content to compare, such as a task that hasn't ended.
 ---@param op flow.Op An op, flow or machine.
 ---@return string? digest nil for an op of which nothing is known but its name.
 function testing.code_digest(op) end
