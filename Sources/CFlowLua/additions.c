@@ -1,4 +1,4 @@
-// What a function may use without referring to it: fields that a script has added to libraries, such as those of
+// Things that a function may use without referring to them: fields that a script has added to libraries, such as those of
 // `string` for the methods of texts, and metatables that all values of a type have.
 //
 // As with globals, a function may use each field whose name is among its string constants. Functions are only
@@ -119,12 +119,15 @@ static void push_samples(lua_State *L) {
 }
 
 /// Pushes the metatable of a sample, if a script has given it one, or changed it; false without. The library
-/// `string`, or nil, is below the samples. [-0, +(0|1), -]
+/// `string`, or nil, is below the samples. [-0, +(0|1), m]
 static bool push_changed(lua_State *L, int library, int sample) {
   if (!lua_getmetatable(L, sample)) return false;
   if (lua_type(L, sample) != LUA_TSTRING || !has_only_functions(L, library)) return true;
-  lua_settop(L, -2);
-  return false;
+  lua_pushliteral(L, "__index");
+  lua_rawget(L, -2);
+  bool is_standard = lua_rawequal(L, -1, library);
+  lua_settop(L, is_standard ? -3 : -2);
+  return !is_standard;
 }
 
 /// Writes the metatables of types that scripts have given one, or changed it. The library `string`, or nil, is
@@ -193,7 +196,7 @@ static bool has_none(encoder *e, lua_State *L) {
   return result;
 }
 
-// What is written may refer to more functions and libraries, until there is nothing new. Each function is
+// Each value written may refer to more functions and libraries, until there is nothing new. Each function is
 // looked through once, and all names again only after a new library, of which there are few.
 bool flowlua_encode_additions(encoder *e, lua_State *L) {
   int top = lua_gettop(L), library = top + 3;

@@ -117,8 +117,8 @@ bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, c
   return strcmp(library, LUA_LOADLIBNAME) != 0 && !is_standard(library, field);
 }
 
-/// Names a module, whose name and value are at an index and on top, and its fields. What a script has added to
-/// a library isn't the library's. [-0, +0, m]
+/// Names a module, whose name and value are at an index and on top, and its fields. A field that a script
+/// has added to a library isn't the library's. [-0, +0, m]
 static void name_module(lua_State *L, int names, int module, bool is_library) {
   int value = module + 1, field = module + 2;
   lua_pushvalue(L, value);

@@ -78,7 +78,7 @@ extension FlowContext: CodeContent where Success == FlowValue {
 
 extension ScriptClient: CodeContent {
   func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
-    // What is hidden in a client stays so.
+    // A client's credentials stay hidden.
     func hidden(_ text: ByteString) throws -> LuaValue {
       try host.vm.value(of: SecretValue(.bytes(text)), host.types.secret)
     }
@@ -122,7 +122,7 @@ extension HTTPResponse: CodeContent {
   }
 }
 
-// MARK: What reads something piece by piece
+// MARK: Iterators
 
 extension HTTPBodyReader: CodeContent {
   func codeContent(_ host: ScriptHost) throws -> [LuaValue] {

@@ -88,7 +88,7 @@ private final class ModuleCollector: LuaCodeDescriber {
   }
 
   func description(of object: AnyObject) throws -> LuaValue? {
-    // What can't be compared names no module.
+    // An object that can't be compared names no module.
     try? describer.description(of: object)
   }
 

@@ -131,7 +131,7 @@ seen("a handler of a step", "a", "b", function(v) return flow.step("one", { run 
 seen("a handler", "a", "b", function(v) return flow.on(v, flow.stay()) end)
 seen("any_step", "a", "b", function(v) return flow.any_step { flow.on("x", flow.back(v)) } end)
 
--- What functions of steps return.
+-- Results of functions of steps.
 seen("finish", 1, 2, function(v) return flow.finish(v) end)
 seen("continue", 1, 2, function(v) return flow.continue { v } end)
 seen("finish and continue", "finish", "continue", function(v) return flow[v](1) end)
@@ -218,7 +218,7 @@ seen("a global by a metatable", 1, 2, function(v)
   return chunk(), undo
 end)
 
--- What an op doesn't use doesn't count.
+-- Additions that an op doesn't use don't count.
 local plain = testing.code_digest(op_by "return ('x'):upper(), math.pi, table.concat")
 local undo = { set(string, "shout", body), set(math, "limit", 3), set(table, "settings", {}), set(flow, "api", body) }
 check.equal(testing.code_digest(op_by "return ('x'):upper(), math.pi, table.concat"), plain)

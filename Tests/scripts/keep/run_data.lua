@@ -1,4 +1,4 @@
--- What an op reads by ctx.run counts like what it reads by ctx:get without a declaration.
+-- A key that an op reads by ctx.run counts like one that it reads by ctx:get without a declaration.
 -- clock: real: the script is another program
 local check, kept = require "check", require "kept"
 
@@ -50,7 +50,7 @@ check.equal(result.stdout, "1\n")
 check.contains(result.stderr, "[ReadOp] isn't cached: it has read <flag>, which isn't in its 'needs'")
 check.equal(cached:run({ "--keep", environment = { SHOWN = 1, V = 2 } }).stdout, "2\n")
 
--- What an item has under the same name hides it, so nothing can be compared.
+-- An item's own data under the same name hide it, so nothing can be compared.
 local hidden = kept.script [[
   local ItemOp = flow.op("ItemOp", { needs = { flag = "integer" },
     run = function(ctx) effect "item" ctx:set("x", ctx.run.data.flag) end })
@@ -63,7 +63,7 @@ check.contains(result.stderr,
 hidden:resume()
 hidden:expect_effects("item", "item")
 
--- What is read by the ctx or the run of an op around it counts for that op, and the one within has no cache.
+-- Data that an op reads by the ctx or the run of an op around it count for that op, and the one within has no cache.
 for _, read in ipairs { 'outer:get "flag"', "outer.run.data.flag" } do
   local nested = kept.script([[
     flow.keep()

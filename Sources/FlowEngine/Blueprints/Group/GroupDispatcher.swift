@@ -34,7 +34,7 @@ public final class GroupDispatcher {
   /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
   /// label.
   package let label: ((_ item: FlowValue) throws -> ByteString?)?
-  /// What a front end has made `label` of, as code that has this dispatcher is compared by it.
+  /// The value that a front end has made `label` of: code that has this dispatcher is compared by it.
   package var labelSource = FlowValue.null
 
   /// Makes the settings of a group.

@@ -216,7 +216,7 @@ public class Op {
   /// The parts of its code, unless its body knows the form of all of it.
   package var codeParts: [CodePart] { body?.inner.map { [.code($0)] } ?? [] }
 
-  /// What decides besides its code and its declarations how the op behaves within the code of another one: its
+  /// The parts that decide, besides code and declarations, how the op behaves within the code of another one: its
   /// policies, and the settings of a flow or a machine. Empty for most.
   package var settings: [CodePart] { ownSettings }
 
