@@ -72,6 +72,15 @@ end
 -- Shorter texts stay as they are.
 check.contains(failing(function() error { ("x"):rep(20) } end).message, "{xxxxxxxxxxxxxxxxxxxx})")
 
+-- The plan of a run, whose names are on one line.
+local plan = host.script([[
+  local flow = require "flow"
+  flow.secret "hunter22-correct\nhorse-battery"
+  flow.new("f"):add(flow.op("A hunter22-correct\nhorse-battery Op", function() end)):run()
+]], {}, { before = { "--check" } })
+check.contains(plan.stdout, "plan:\n  1. A <redacted> Op\n")
+check.lacks(plan.stdout, "hunter22", "battery")
+
 -- What is printed at exit, of the main state and of workers: a secret is one wherever it was made.
 local result = host.script(([[
 local flow = require "flow"

@@ -14,20 +14,27 @@ final class FlowPlan: BlueprintVisitor {
   /// Deeper lines aren't indented further.
   private static let deepestIndent = 20
 
-  private init() {}
+  /// The texts that no line may show; nil outside of runs. They are replaced before the line breaks of a name, which
+  /// may be within one.
+  private let secrets: SecretTexts?
+
+  private init(_ secrets: SecretTexts?) {
+    self.secrets = secrets
+  }
 
   /// The plan of a flow: of the present one, or of the blueprint that a run has kept.
   static func text(
-    of flow: Flow, blueprint: Blueprint? = nil, snapshot: FlowSnapshot? = nil
+    of flow: Flow, blueprint: Blueprint? = nil, snapshot: FlowSnapshot? = nil,
+    secrets: SecretTexts? = nil
   ) -> ByteString {
-    let plan = FlowPlan()
+    let plan = FlowPlan(secrets)
     BlueprintWalker.walk(flow, blueprint: blueprint, snapshot: snapshot, plan)
     return ByteString(plan.text)
   }
 
   /// The plan of an op that isn't a flow.
-  static func text(ofStep op: Op) -> ByteString {
-    let plan = FlowPlan()
+  static func text(ofStep op: Op, secrets: SecretTexts? = nil) -> ByteString {
+    let plan = FlowPlan(secrets)
     plan.levels.append(0)
     plan.step(op.nameBytes, op.policy, memory: op.memoryLimit)
     return ByteString(plan.text)
@@ -53,7 +60,7 @@ final class FlowPlan: BlueprintVisitor {
     if let memory { notes.append("memory \(memory.text)") }
     if policy?.undo != nil { notes.append("with undo") }
     let note: ByteString = notes.isEmpty ? "" : " (\(GraphText.join(notes, ", ") { $0 }))"
-    let shown = GraphText.join([what], "") { ByteString(String(Self.oneLine($0))) }
+    let shown = GraphText.join([secrets?.redacted(what) ?? what], "") { ByteString(String(Self.oneLine($0))) }
     guard let top = levels.indices.last, let number = levels[top] else {
       line("- \(shown)\(note)\(end)")
       return
@@ -170,9 +177,10 @@ extension Run {
   /// The bytes of `plan`.
   package func planBytes() -> ByteString {
     loop.checkThread()
-    guard let flow = op as? Flow else { return FlowPlan.text(ofStep: op) }
+    guard let flow = op as? Flow else { return FlowPlan.text(ofStep: op, secrets: log.secrets) }
     return FlowPlan.text(
-      of: flow, blueprint: log.scopes.first?.parts as? Blueprint, snapshot: snapshot)
+      of: flow, blueprint: log.scopes.first?.parts as? Blueprint, snapshot: snapshot,
+      secrets: log.secrets)
   }
 
   /// The findings of `Flow.check` for the data of the run; for an op, with the op as the only step.
