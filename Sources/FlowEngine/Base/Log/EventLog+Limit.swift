@@ -14,7 +14,7 @@ package struct LogBound {
   /// How many executions were dropped with all of their events.
   package fileprivate(set) var droppedExecutions = 0
   /// How many executions of each step of a flow, and of the items of each group.
-  fileprivate(set) var executions: [LabelPlace: Int] = [:]
+  fileprivate(set) var executions = ExecutionCounts()
 
   /// A sentence about what has been dropped; nil if nothing has.
   package var note: ByteString? {
@@ -45,10 +45,7 @@ extension EventLog {
     dropObserver.take()?.logWillDrop(self)
     let reduction = LogReduction(self, excess: count - (bound.limit - bound.limit / 4))
     bound.droppedEvents += reduction.events
-    for (place, number) in reduction.executions {
-      bound.droppedExecutions += number
-      bound.executions[place, default: 0] += number
-    }
+    bound.droppedExecutions += bound.executions.add(reduction.executions)
     removeRecords(where: reduction.isDropped)
     // Where little could be dropped, the next attempt comes later and later.
     bound.next = max(bound.limit, count + count / 4)

@@ -71,11 +71,11 @@ final class RunOutcomes {
         scope.position == LogRecord.ownPosition || log.scopes[parent].kind == .group
       places.append(isShared ? places[parent] : place(in: places[parent], scope.position))
     }
-    for (step, count) in log.bound.executions {
-      let kind = log.scopes[Int(step.scope)].kind
-      guard kind != .child, kind != .inner else { continue }
-      let own = places[Int(step.scope)]
-      let place = step.position == LogRecord.ownPosition ? own : place(in: own, step.position)
+    log.bound.executions.forEach { scope, position, count in
+      let kind = log.scopes[Int(scope)].kind
+      guard kind != .child, kind != .inner else { return }
+      let own = places[Int(scope)]
+      let place = position == LogRecord.ownPosition ? own : place(in: own, position)
       tallies[place, default: Tally()].succeeded += count
       tallies[place]?.dropped += count
       tallies[place]?.last = .succeeded
