@@ -47,8 +47,13 @@ public final class OpClass {
 extension Op {
   /// The reason why an op can't be used if it is still a class, or wraps one; nil for any other.
   var complaintOfClass: String? {
-    if let body = body as? OpClassBody { return body.complaint }
-    return body?.inner?.complaintOfClass
+    var op: Op? = self
+    // A loop: a script may wrap an op 100,000 times.
+    while let body = op?.body {
+      if let body = body as? OpClassBody { return body.complaint }
+      op = body.inner
+    }
+    return nil
   }
 }
 
