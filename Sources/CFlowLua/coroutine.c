@@ -97,8 +97,8 @@ flowlua_coroutine *flowlua_coroutine_take(flowlua_state *state) {
   state->idle = coroutine->next_free;
   state->idle_count -= 1;
   // A new one inherits the hook of the running one, an idle one has that of its use before.
-  if (lua_gethook(coroutine->L) != NULL) {
-    lua_sethook(coroutine->L, NULL, 0, 0);
+  if (flowlua_has_hook(coroutine->L)) {
+    flowlua_clear_hook(coroutine->L);
     coroutine->hook_version = 0;
   }
   return coroutine;

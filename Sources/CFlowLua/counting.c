@@ -40,7 +40,7 @@ static void count_hook(lua_State *L, lua_Debug *frame) {
   flowlua_state *state = state_of(L);
   if (!state->counts) {
     // The limit was removed.
-    lua_sethook(L, NULL, 0, 0);
+    flowlua_clear_hook(L);
     return;
   }
   int granted = next_grant(state);

@@ -79,7 +79,7 @@ static void note_main_hook(lua_State *L, flowlua_state *state, int index) {
   if (state->main_hook != 0) flowlua_unreference(state, state->main_hook);
   state->main_hook = 0;
   state->hook_version = 0;
-  if (lua_gethook(state->main) == NULL) return;
+  if (!flowlua_has_hook(state->main)) return;
   lua_pushvalue(L, index);
   state->main_hook = flowlua_reference(state, L);
   if (state->main_hook == 0) return;
@@ -138,7 +138,7 @@ void flowlua_inherit_hook(flowlua_state *state, flowlua_coroutine *coroutine) {
   // What its own code has set stays until it ends.
   if (coroutine->hook_version == OWN_HOOK && has_flag(coroutine->L, PARKED)) return;
   coroutine->hook_version = state->hook_version;
-  if (state->main_hook == 0 && lua_gethook(coroutine->L) == NULL) return;
+  if (state->main_hook == 0 && !flowlua_has_hook(coroutine->L)) return;
   flowlua_forget_hook(state, coroutine->L);
   int32_t status = flowlua_protect(state, inherit_hook, coroutine->L);
   // Without memory it runs without.

@@ -505,6 +505,21 @@ void flowlua_refuse_finalizers(lua_State *L);
 void flowlua_strip_finalizer(lua_State *L);
 
 // arming.c
+#if defined(__has_feature)
+#define HAS_REST_HOOK __has_feature(thread_sanitizer)
+#else
+#define HAS_REST_HOOK 0
+#endif
+#if HAS_REST_HOOK
+/// Takes the hook of a coroutine away. With the thread sanitizer it gets one at which signals are delivered.
+void flowlua_clear_hook(lua_State *L);
+/// Whether a coroutine has another hook than that.
+bool flowlua_has_hook(lua_State *L);
+#else
+static inline void flowlua_clear_hook(lua_State *L) { lua_sethook(L, NULL, 0, 0); }
+static inline bool flowlua_has_hook(lua_State *L) { return lua_gethook(L) != NULL; }
+#endif
+
 /// Has the coroutine call the stop hook at its next instruction. Safe in a signal handler.
 void flowlua_arm_stop(lua_State *L);
 /// Gives a coroutine the hook that the stop hook has taken the place of.

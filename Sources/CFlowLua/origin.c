@@ -52,7 +52,7 @@ static int call_noting(lua_State *L, void *argument) {
 
 static void learn_frames(flowlua_state *state, lua_State *L) {
   if ((state->withheld & FLOWLUA_FRAME_LAYOUT) != 0) state->frames = LAYOUT_OTHER;
-  if (state->frames != LAYOUT_UNKNOWN || lua_gethook(L) != NULL) return;
+  if (state->frames != LAYOUT_UNKNOWN || flowlua_has_hook(L)) return;
   frame_notes notes = {0};
   int32_t status = flowlua_protect(state, call_noting, &notes);
   // Another time, when there is memory.

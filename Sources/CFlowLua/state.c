@@ -101,6 +101,7 @@ flowlua_state *flowlua_open(
   EXTRA(state->main) = (uintptr_t)state;
   state->running = state->main;
   state->stop_hook = flowlua_stop_hook;
+  flowlua_clear_hook(state->main);
   state->memory_used =
       (size_t)lua_gc(state->main, LUA_GCCOUNT) * 1024 + (size_t)lua_gc(state->main, LUA_GCCOUNTB);
   state->own_limit = configuration->memory_limit;

@@ -72,7 +72,6 @@ struct CallDeadlineTests {
 
   @Test(
     "A busy function is stopped at the deadline, also one that catches errors",
-    .enabled(if: !isThreadSanitized),
     arguments: [
       "while true do end", "while true do pcall(function() while true do end end) end",
       "while true do xpcall(function() while true do end end, function() while true do end end) end",
@@ -102,9 +101,7 @@ struct CallDeadlineTests {
     try expectUsable(vm)
   }
 
-  @Test(
-    "Cleanups of a stopped call run, and are stopped after the grace",
-    .enabled(if: !isThreadSanitized))
+  @Test("Cleanups of a stopped call run, and are stopped after the grace")
   func cleanups() throws {
     let vm = try LuaVM()
     defer { vm.close() }
@@ -131,9 +128,7 @@ struct CallDeadlineTests {
     }
   }
 
-  @Test(
-    "An inner call is stopped alone at its deadline, and with the outer one at that of the outer",
-    .enabled(if: !isThreadSanitized))
+  @Test("An inner call is stopped alone at its deadline, and with the outer one at that of the outer")
   func nested() throws {
     let vm = try LuaVM()
     defer { vm.close() }

@@ -164,7 +164,7 @@ struct ExitTests {
     #expect(text.contains("finalized\t"))
   }
 
-  @Test("os.exit closes the state while a stop is due", .enabled(if: !isThreadSanitized))
+  @Test("os.exit closes the state while a stop is due")
   func exitWithClosingWhileAStopIsDue() async {
     await #expect(processExitsWith: .exitCode(4)) {
       let host = try TestHost(LuaConfiguration(refusesExit: false))

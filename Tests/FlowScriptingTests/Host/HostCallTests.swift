@@ -59,7 +59,6 @@ struct HostCallTests {
 
   @Test(
     "A busy function is stopped at the deadline, also one that catches errors",
-    .enabled(if: !isThreadSanitized),
     arguments: [
       "while true do end", "while true do pcall(function() while true do end end) end",
       "local co = coroutine.wrap(function() while true do end end) co()",
@@ -93,7 +92,7 @@ struct HostCallTests {
     program.host.runToEnd()
   }
 
-  @Test("On the clock of the machine the deadline is its own", .enabled(if: !isThreadSanitized))
+  @Test("On the clock of the machine the deadline is its own")
   func realClock() throws {
     let host = try ScriptHost(vm: LuaVM())
     defer { host.close() }

@@ -158,8 +158,7 @@ struct Handed<Value>: @unchecked Sendable {
   }
 }
 
-/// The thread sanitizer holds signals back until the next call that it intercepts, which a busy Lua
-/// loop never makes.
+/// Whether the thread sanitizer watches, with which all is many times slower.
 let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
 
 /// How often something is repeated that the thread sanitizer makes a hundred times slower.
