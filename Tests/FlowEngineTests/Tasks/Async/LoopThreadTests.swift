@@ -214,6 +214,7 @@ struct LoopThreadTests {
       thread.atEnd { _ in hasEnded.raise() }
     }
     await hasEnded.wait()
+    #expect(hasEnded.isRaised)
   }
 
   @Test("Many threads come and go")
