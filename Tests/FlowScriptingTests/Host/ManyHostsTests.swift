@@ -5,7 +5,7 @@ import LuaVM
 import Testing
 
 /// What a server does all day: hosts that come and go. Each test has a process of its own, whose memory it measures.
-@Suite("Many hosts", .enabled(if: getenv("FLOWLUA_SANITIZER") == nil))
+@Suite("Many hosts")
 struct ManyHostsTests {
   /// How many hosts: as many as usual, unless `FLOWLUA_HOSTS` says otherwise.
   static var count: Int {

@@ -1,7 +1,5 @@
 -- Code that wants all memory gets an error under `--memory-limit`, and the script can continue.
 -- clock: real: the virtual clock stands still while a program runs
--- Skipped: a sanitizer takes memory of its own.
-if os.getenv "FLOWLUA_SANITIZER" then return end
 local attack, check = require "attack", require "check"
 
 -- Runs an attack, and prints its error and how many MB the process has had at most.

@@ -1,7 +1,5 @@
 -- In a sandbox no process outside is reached: by signals, by its memory, by sockets, by a second flowlua.
 -- clock: real: the virtual clock stands still while a program runs
--- Skipped: the runtime of a sanitizer reads /proc and has threads early.
-if os.getenv "FLOWLUA_SANITIZER" then return end
 local confined, fs, check = require "confined", require "flow.fs", require "check"
 local place <close> = confined.place()
 if not place then return end

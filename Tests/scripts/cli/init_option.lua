@@ -93,7 +93,7 @@ if sh("command -v git").status == 0 then
   local git = "cd " .. quoted(place) .. " && git init --quiet . && git status --porcelain --untracked-files=all && rm -rf .git"
   check.equal(sh(git).stdout, "?? .gitignore\n?? hello.lua\n?? hello_test.lua\n")
 else
-  print "skipped: no git, which shows what .gitignore leaves"
+  check.skip "no git, which shows what .gitignore leaves"
 end
 
 -- Once more: nothing changes.

@@ -30,6 +30,5 @@ while arg[first - 1] do first = first - 1 end
 local result = flow.exec({ "unshare", "-rm", "sh", "-c", [[
   mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 77
   exec "$2" "$3" "$1"]], "sh", dir .. "/disk", arg[first], script }, { check = false }):await()
--- Where a namespace isn't allowed, nothing can be shown.
-if result.status == 77 or result.stderr:find "^unshare" then return end
+if result.status == 77 or result.stderr:find "^unshare" then return check.skip "no namespaces here" end
 check.equal(result.stdout, ("EROFS "):rep(7) .. "3\n", result.stderr)

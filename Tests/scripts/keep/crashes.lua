@@ -91,8 +91,7 @@ local program = host.binary
 if not has_points(program) then
   program = os.getenv "FLOWLUA_DEBUG_BINARY" or ".build/debug/flowlua"
   if not flow.fs.exists(program) or not has_points(program) then
-    print "skipped: keep/crashes.lua needs a debug build: swift build --product flowlua"
-    return
+    return check.skip "no debug build: swift build --product flowlua"
   end
 end
 

@@ -57,6 +57,11 @@ function check.lacks(text, ...)
   end
 end
 
+-- Says that the script, or a part of it, can't be tested here, and why. CI fails when scripts/check.d/skips doesn't name it.
+function check.skip(reason)
+  print(("skipped: %s: %s"):format(arg[0]:match "Tests/scripts/(.*)" or arg[0], reason))
+end
+
 -- Calls fn, which must raise; the parts occur in the error's text. Returns the error.
 function check.raises(fn, ...)
   local ok, raised = pcall(fn)

@@ -20,7 +20,7 @@ end
 function confined.compile(name, output, ...)
   local cc = compiler()
   if not cc then
-    print(("skipped: no C compiler for Tests/attack/%s"):format(name))
+    check.skip "no C compiler"
     return false
   end
   local flags = sh "pkg-config --cflags lua5.4 2>/dev/null || echo -I/usr/include/lua5.4"

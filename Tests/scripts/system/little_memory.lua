@@ -2,8 +2,6 @@
 -- The process never ends by a signal. With arguments: for these sizes, in MB, and
 -- with more ways to fill it.
 local host, check = require "host", require "check"
--- A sanitizer needs more address space than there is.
-if os.getenv "FLOWLUA_SANITIZER" then return end
 
 local program = [[
   local flow = require "flow"

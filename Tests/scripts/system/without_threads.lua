@@ -1,7 +1,6 @@
 -- Without threads timeouts work, files are read and written, and workers are an error.
 -- The system refuses threads to this process.
 local host, check = require "host", require "check"
-if os.getenv "FLOWLUA_SANITIZER" then return end  -- whose runtime has threads
 local program = [[
   local flow = require "flow"
   local function kind(body)
@@ -30,7 +29,7 @@ local command = {
     exec timeout 100 $limit "$0" -e "$1"]], host.binary, program,
 }
 local result = host.run("sh", command)
-if result.stdout == "skipped\n" then return end
+if result.stdout == "skipped\n" then return check.skip "somebody without rights can't read the program" end
 check.equal(result.stderr, "")
 check.equal(result.stdout, [[
 timeout
