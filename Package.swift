@@ -6,13 +6,18 @@ import PackageDescription
 let refusesWarnings = Context.environment["FLOWLUA_STRICT"] != nil
 
 /// Every Swift target: the Swift 6 language mode.
-let strict: [SwiftSetting] =
+let strictTests: [SwiftSetting] =
   [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
   ] + (refusesWarnings ? [.treatAllWarnings(as: .error)] : [])
+
+/// Those of the sources. `scripts/sanitize` lets the sanitizer see what ships, and doesn't optimise the tests.
+let strict: [SwiftSetting] =
+  strictTests
+  + (Context.environment["FLOWLUA_OPTIMIZED"] != nil ? [.unsafeFlags(["-O"])] : [])
 
 let strictC: [CSetting] =
   [.define("_GNU_SOURCE")] + (refusesWarnings ? [.treatAllWarnings(as: .error)] : [])
@@ -152,25 +157,25 @@ let package = Package(
       name: "JobServerTests", dependencies: ["JobServer", "FlowEngine"],
       path: "examples/job-server/Tests/JobServerTests",
       packageAccess: false,
-      swiftSettings: strict),
+      swiftSettings: strictTests),
     .testTarget(
       name: "FlowScriptingTests", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
-      swiftSettings: strict),
+      swiftSettings: strictTests),
     // Runs the release binary; it links nothing of the package.
-    .testTarget(name: "CommandLineTests", swiftSettings: strict),
+    .testTarget(name: "CommandLineTests", swiftSettings: strictTests),
     .testTarget(
-      name: "FlowLoopTests", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strict),
-    .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
+      name: "FlowLoopTests", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strictTests),
+    .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strictTests),
     .testTarget(
-      name: "FlowHTTPTests", dependencies: ["FlowHTTP", "CCurl"], swiftSettings: strict),
+      name: "FlowHTTPTests", dependencies: ["FlowHTTP", "CCurl"], swiftSettings: strictTests),
     .testTarget(
-      name: "FlowJournalTests", dependencies: ["FlowJournal", "CSQLite"], swiftSettings: strict),
+      name: "FlowJournalTests", dependencies: ["FlowJournal", "CSQLite"], swiftSettings: strictTests),
     .testTarget(
-      name: "FlowRemoteTests", dependencies: ["FlowRemote", "CNats"], swiftSettings: strict),
+      name: "FlowRemoteTests", dependencies: ["FlowRemote", "CNats"], swiftSettings: strictTests),
     .testTarget(
       // Of its own, because the stand-ins of other packages have names that FlowEngine has, too.
-      name: "EcosystemTests", dependencies: ["FlowEngine"], swiftSettings: strict),
-    .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
+      name: "EcosystemTests", dependencies: ["FlowEngine"], swiftSettings: strictTests),
+    .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strictTests),
   ],
   cLanguageStandard: .gnu11,
   // `<charconv>` converts floats; see json_numbers.h.

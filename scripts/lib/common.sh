@@ -25,7 +25,7 @@ RELEASE=(--configuration release -Xswiftc -Xfrontend -Xswiftc -function-sections
 
 # So many tests at a time. Without a limit the runner begins all of them, and their tasks stand in one queue: a test
 # whose task is to stop busy code kept the processors until hundreds of others had had their turns.
-SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((2 * $(nproc)))
+SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((4 * $(nproc)))
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH
 
 source "$ROOT/scripts/lib/liblua.sh"
