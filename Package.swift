@@ -169,7 +169,8 @@ let package = Package(
     .testTarget(
       name: "FlowHTTPTests", dependencies: ["FlowHTTP", "CCurl"], swiftSettings: strictTests),
     .testTarget(
-      name: "FlowJournalTests", dependencies: ["FlowJournal", "CSQLite"], swiftSettings: strictTests),
+      name: "FlowJournalTests", dependencies: ["FlowJournal", "CSQLite"], swiftSettings: strictTests
+    ),
     .testTarget(
       name: "FlowRemoteTests", dependencies: ["FlowRemote", "CNats"], swiftSettings: strictTests),
     .testTarget(

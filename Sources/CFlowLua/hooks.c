@@ -61,7 +61,7 @@ void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
     flowlua_answer_requests(L);
     return;
   }
-  lua_sethook(L, NULL, 0, 0);
+  flowlua_clear_hook(L);
   note_stop(state, L, is_closing);
   if (lua_isyieldable(L)) {
     set_flag(L, STOPPED);

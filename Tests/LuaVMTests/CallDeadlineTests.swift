@@ -128,7 +128,7 @@ struct CallDeadlineTests {
     }
   }
 
-  @Test("An inner call is stopped alone at its deadline, and with the outer one at that of the outer")
+  @Test("An inner call is stopped alone at its deadline, and with the outer one at its deadline")
   func nested() throws {
     let vm = try LuaVM()
     defer { vm.close() }

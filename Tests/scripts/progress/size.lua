@@ -10,7 +10,7 @@ local session = terminal.start([[
   local ItemOp = flow.op("ItemOp", { needs = { n = "integer" }, run = function() pause(1) end })
   flow.new("all"):add_parallel(LongOp, WideOp, OddOp)
     :add_parallel(flow.new("last"):add(LongOp)):run()
-]], { columns = 60, rows = 40 })
+]], { columns = 80, rows = 40 })
 session:expect "all 0/4 [%dm ]+s\n├─ a%-very%-long%-name%-of%-an%-op ███▌░░░░░░░░░░░ 1/4 25%% [%dm ]+s"
 local text = session:text()
 assert(text:find "├─ 日本語のとても長い名前 [%dm ]+s\n", text)
@@ -22,7 +22,7 @@ local function each_fits(columns)
     assert(utf8.len(line) < columns and width > 0, line)
   end
 end
-each_fits(60)
+each_fits(80)
 
 -- A narrower terminal: without the bar, then cut. What another width has left is no part of the tree.
 session:resize(44, 40)
@@ -32,7 +32,8 @@ session:resize(24, 40)
 session:expect "\n├─ a%-very%-long%-name%-of%-\n├─ 日本語のとても長い名\n└─ a\\x1B%[2J\\r\\n\\u{202E}$"
 session:resize(1, 40)
 session:expect "^[^%w]*$"
-session:resize(60, 40)
+-- Wide enough for the estimate that a slow machine shows, too.
+session:resize(80, 40)
 session:expect "all 0/4 [%dm ]+s\n├─ a%-very%-long%-name%-of%-an%-op ███▌░"
 
 -- Four lines have room for two executions and the number of the others; fewer have one line.

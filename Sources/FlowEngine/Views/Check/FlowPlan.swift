@@ -60,7 +60,8 @@ final class FlowPlan: BlueprintVisitor {
     if let memory { notes.append("memory \(memory.text)") }
     if policy?.undo != nil { notes.append("with undo") }
     let note: ByteString = notes.isEmpty ? "" : " (\(GraphText.join(notes, ", ") { $0 }))"
-    let shown = GraphText.join([secrets?.redacted(what) ?? what], "") { ByteString(String(Self.oneLine($0))) }
+    let name = secrets?.redacted(what) ?? what
+    let shown = GraphText.join([name], "") { ByteString(String(Self.oneLine($0))) }
     guard let top = levels.indices.last, let number = levels[top] else {
       line("- \(shown)\(note)\(end)")
       return
