@@ -145,11 +145,27 @@ void flowlua_inherit_hook(flowlua_state *state, flowlua_coroutine *coroutine) {
   if (status != LUA_OK) flowlua_discard_error(state, status);
 }
 
+#if HAS_REST_HOOK
+/// debug.gethook, which doesn't show the hook for the thread sanitizer.
+static int debug_gethook(lua_State *L) {
+  if (!flowlua_has_hook(lua_isthread(L, 1) ? lua_tothread(L, 1) : L)) {
+    lua_pushnil(L);
+    return 1;
+  }
+  return lua_tocfunction(L, lua_upvalueindex(1))(L);
+}
+#endif
+
 void flowlua_install_debug_library(lua_State *L) {
   lua_getglobal(L, LUA_DBLIBNAME);
   lua_getfield(L, -1, "sethook");
   state_of(L)->set_hook = lua_tocfunction(L, -1);
   lua_pushcclosure(L, debug_sethook, 1);
   lua_setfield(L, -2, "sethook");
+#if HAS_REST_HOOK
+  lua_getfield(L, -1, "gethook");
+  lua_pushcclosure(L, debug_gethook, 1);
+  lua_setfield(L, -2, "gethook");
+#endif
   lua_settop(L, -2);
 }

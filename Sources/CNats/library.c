@@ -85,10 +85,37 @@ void cnats_end_writing(bool was_pending, sigset_t before) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/// The library in the supported releases of Debian, the newest first. Of all these the functions above are the same;
+/// no structure of the library is used.
+static const struct {
+  const char *file, *package, *release;
+} releases[] = {
+    {"libnats.so.3.10", "libnats3.10", "13"},
+    {"libnats.so.3.4", "libnats3.4", "12"},
+};
+enum { RELEASES = sizeof releases / sizeof *releases };
+
+/// The name of the package in the system's release; that of Debian 12 where it isn't known.
+static const char *package_here(void) {
+  const char *package = releases[RELEASES - 1].package;
+  FILE *file = fopen("/etc/os-release", "re");
+  char line[256], version[16];
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    if (sscanf(line, "VERSION_ID=\"%15[0-9]", version) != 1) continue;
+    for (int i = 0; i < RELEASES; i++) {
+      if (strcmp(releases[i].release, version) == 0) package = releases[i].package;
+    }
+  }
+  if (file != NULL) fclose(file);
+  return package;
+}
+
 static void load(void) {
-  void *library = dlopen("libnats.so.3.4", RTLD_NOW | RTLD_LOCAL);
+  void *library = NULL;
+  for (int i = 0; i < RELEASES && library == NULL; i++)
+    library = dlopen(releases[i].file, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
-    snprintf(problem, sizeof problem, "libnats isn't installed: apt install libnats3.4");
+    snprintf(problem, sizeof problem, "libnats isn't installed: apt install %s", package_here());
     return;
   }
   if (!find_all(library)) return;

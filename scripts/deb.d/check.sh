@@ -12,7 +12,11 @@ check_package() {
   # It warns of being run by root, which it needn't be.
   lintian --allow-root --fail-on error,warning "$PACKAGE"
   echo "deb: lintian finds no error and no warning, but for scripts/deb.d/overrides"
-  check_in_chroot "$1"
+  local codename
+  # This machine's release, and the one after it.
+  for codename in "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" trixie; do
+    check_in_chroot "$1" "$codename"
+  done
 }
 
 # check_versions: fails if the package of a later state doesn't replace that of a release.
@@ -44,15 +48,18 @@ write_twice() {
   cmp "$PACKAGE" "$scratch/again/${PACKAGE##*/}" || die "two builds give two packages"
 }
 
-# check_in_chroot FOLDER: installs the package in a Debian that has nothing but what each has, and uses it, with /proc
-# and without; removes it, and looks for files that are left.
+# check_in_chroot FOLDER CODENAME: installs the package in a Debian that has nothing but what each has, and uses it, with
+# /proc and without; removes it, and looks for files that are left.
 check_in_chroot() {
-  local begun=$SECONDS proc
+  local begun=$SECONDS proc nats=libnats3.4
+  [[ $2 == bookworm ]] || nats=libnats3.10
+  # The libraries that the program opens.
+  LIBRARIES=(libcurl4 libreadline8 libsqlite3-0 libssl3 "$nats")
   # Those of checks that were killed.
   as_root find "$1" -maxdepth 1 -name 'chroot.*' -mmin +600 -exec rm -rf --one-file-system {} +
   chroot=$(mktemp -d "$1/chroot.XXXXXX")
   trap 'remove_chroot; rm -rf "$scratch"' EXIT
-  make_chroot "$1"
+  make_chroot "$1" "$2"
   # Others than root use it, too.
   as_root chown 0:0 "$chroot"
   as_root chmod 755 "$chroot"
@@ -92,11 +99,9 @@ check_in_chroot() {
   without_proc apt-get install --yes --no-install-recommends "${LIBRARIES[@]}"
   without_proc /try "$version" all
   without_proc apt-get purge --yes flowlua
-  echo "deb: installed, used, upgraded and purged in $((SECONDS - begun))s"
+  remove_chroot
+  echo "deb: installed, used, upgraded and purged in $2 in $((SECONDS - begun))s"
 }
-
-# The libraries that the program opens.
-LIBRARIES=(libcurl4 libreadline8 libsqlite3-0 libssl3 libnats3.4)
 
 # run_example COMMAND: an example prints there what it prints here.
 run_example() {
@@ -155,11 +160,10 @@ remove_chroot() {
   as_root rm -rf --one-file-system "$chroot"
 }
 
-# make_chroot FOLDER: fills the folder $chroot with the smallest Debian of this machine's release, from the archives
-# that its apt uses. FOLDER keeps it for a week.
+# make_chroot FOLDER CODENAME: fills the folder $chroot with the smallest Debian of a release, from the archives that
+# this machine's apt uses. FOLDER keeps it for a week.
 make_chroot() {
-  local codename archive kept mirror
-  codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+  local codename=$2 archive kept mirror
   archives "$codename" >"$scratch/archives"
   if [[ ! -s $scratch/archives ]]; then
     quietly as_root apt-get --quiet update
@@ -197,9 +201,11 @@ can_mount_anything() {
   as_root unshare --mount true 2>/dev/null
 }
 
-# archives CODENAME: lines with URL and suite of the archives of Debian that apt uses for the release.
+# archives CODENAME: lines with URL and suite of the archives of Debian that apt uses for the machine's release, with the
+# name of the wanted one.
 archives() {
   # shellcheck disable=SC2016 # these are fields of apt
   apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 'Origin: Debian' 'Component: main' \
-    | awk -v codename="$1" '$2 == codename || index($2, codename "-") == 1' | LC_ALL=C sort --unique
+    | awk -v own="$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" -v codename="$1" \
+      '$2 == own || index($2, own "-") == 1 { sub(own, codename, $2); print }' | LC_ALL=C sort --unique
 }
