@@ -122,7 +122,7 @@ check_calls() {
 # nothing_is_left: fails if there is a file that wasn't there before the package.
 nothing_is_left() {
   # What dpkg and apt note about all packages, and folders of Debian that the check itself has made.
-  local own='^/(var/(log|cache/apt|lib/apt|lib/dpkg/(status|available|lock|triggers|info$|updates|diversions|statoverride)))'
+  local own='^/(var/(log|cache/apt|cache/debconf/tmp.ci|lib/apt|lib/dpkg/(status|available|lock|triggers|info$|updates|diversions|statoverride)))'
   own+='|^/etc/systemd/system/multi-user.target.wants$|^/etc/systemd(/system)?$|^/var/cache/private$'
   as_root chroot "$chroot" find / -xdev -not -path '/proc/*' >"$scratch/after"
   if LC_ALL=C comm -13 <(LC_ALL=C sort "$scratch/before") <(LC_ALL=C sort "$scratch/after") \
