@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <locale.h>
 #include <poll.h>
 #include <stdio.h>
@@ -31,7 +30,6 @@ static struct {
   void (*resize_terminal)(void);
   void (*set_screen_size)(int rows, int columns);
   int (*insert_text)(const char *);
-  char *(*copy_text)(int, int);
   int (*bind_keyseq)(const char *, int (*)(int, int));
   int (*variable_bind)(const char *, const char *);
   char *(*variable_value)(const char *);
@@ -81,7 +79,6 @@ static bool look_up(void *library) {
       {&rl.resize_terminal, "rl_resize_terminal", false},
       {&rl.set_screen_size, "rl_set_screen_size", false},
       {&rl.insert_text, "rl_insert_text", false},
-      {&rl.copy_text, "rl_copy_text", false},
       {&rl.getc_function, "rl_getc_function", false},
       {&rl.bind_keyseq, "rl_bind_keyseq", false},
       {&rl.variable_bind, "rl_variable_bind", false},
@@ -102,39 +99,6 @@ static bool look_up(void *library) {
     memcpy(symbols[i].to, &found, sizeof found);
   }
   return true;
-}
-
-// MARK: - The line
-
-// libedit doesn't always say that it has moved the bytes of a line that has outgrown their room: rl_line_buffer may point
-// to freed memory from then on, until the room of its characters grows, too. So there is room for long lines at first, and
-// no use of the variable after a longer one.
-
-enum { LINE_ROOM = 16 << 10 };
-static bool has_moved;
-
-/// Makes room for lines of LINE_ROOM bytes; the library forgets this one when it begins the first.
-static void make_room(void) {
-  if (is_gnu || rl.copy_text == NULL || rl.insert_text == NULL) return;
-  char *spaces = flowsystem_resize(NULL, LINE_ROOM + 1);
-  if (spaces == NULL) return;
-  memset(spaces, ' ', LINE_ROOM);
-  spaces[LINE_ROOM] = 0;
-  rl.insert_text(spaces);
-  // Moves the bytes. The room for characters, which has to grow for the second text, then gives the address.
-  free(rl.copy_text(0, 0));
-  rl.insert_text(spaces);
-  free(spaces);
-}
-
-/// The bytes of the line as they are now; NULL when they aren't known.
-static const char *line_bytes(void) {
-  if (is_gnu || rl.copy_text == NULL) return *rl.line_buffer;
-  // Some versions leave the last byte out.
-  char *copy = rl.copy_text(0, INT_MAX);
-  if (copy == NULL || strlen(copy) + 1 >= LINE_ROOM) has_moved = true;
-  free(copy);
-  return has_moved ? NULL : *rl.line_buffer;
 }
 
 // MARK: - Signals
@@ -187,7 +151,7 @@ static int cursor_row(void) {
   int columns, rows;
   flowsystem_terminal_size(&columns, &rows);
   int row = 0, column = 0;
-  const char *texts[] = {shown_prompt(), line_bytes()};
+  const char *texts[] = {shown_prompt(), *rl.line_buffer};
   for (int i = 0; i < 2; i++) {
     const char *text = texts[i] != NULL ? texts[i] : "";
     size_t left = strlen(text);
@@ -480,7 +444,7 @@ static char **complete(const char *text, int start, int end) {
   matches = NULL;
   match_count = match_capacity = 0;
   is_match_lost = false;
-  callbacks.complete(callbacks.context, line_bytes(), (size_t)start, (size_t)end);
+  callbacks.complete(callbacks.context, *rl.line_buffer, (size_t)start, (size_t)end);
   // The common prefix of some of the matches may be longer than that of all.
   char *common = match_count > 0 && !is_match_lost ? copy_common_prefix() : NULL;
   if (common == NULL) {
@@ -500,7 +464,7 @@ static char **complete(const char *text, int start, int end) {
 
 static char *find_breaks(void) {
   return (char *)callbacks.breaks(
-      callbacks.context, line_bytes(), *rl.point > 0 ? (size_t)*rl.point : 0);
+      callbacks.context, *rl.line_buffer, *rl.point > 0 ? (size_t)*rl.point : 0);
 }
 
 void flowsystem_editor_add_history(const char *entry) { rl.add_history(entry); }
@@ -554,7 +518,6 @@ bool flowsystem_editor_open(const char *library, const flowsystem_editor_callbac
   call_with_locale(initialize);
   adopt_size(false);
   avoid_open_search();
-  make_room();
   rl.using_history();
   // Without this the keys of a line are read one by one, by the file that reads them.
   if (is_gnu && rl.bind_keyseq != NULL && rl.insert_text != NULL) {
