@@ -82,8 +82,9 @@ struct LogReduction {
   }
 
   private mutating func count(_ record: LogRecord) {
-    let isItem = log.scopes[Int(record.scope)].kind == .group
-    let position = isItem ? LogRecord.ownPosition : record.position
+    // Only the steps of flows are told apart: elsewhere a position is the index of an item, which may be any number.
+    let kind = log.scopes[Int(record.scope)].kind
+    let position = kind == .flow || kind == .top ? record.position : LogRecord.ownPosition
     executions.add(scope: record.scope, position: position)
   }
 
