@@ -10,7 +10,7 @@ protocol CodeContent: AnyObject {
 }
 
 /// The error of code that refers to something of which nothing is known.
-private func unknown(_ what: ByteString) -> LuaError {
+func unknownCodeContent(_ what: ByteString) -> LuaError {
   LuaError(.runtime, "it refers to \(what)")
 }
 
@@ -58,7 +58,7 @@ extension ScriptCacheKey: CodeHolder, LuaCode {
 extension AnyFlowTask: CodeContent {
   func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
     guard isConcluded else {
-      throw unknown("'\(title)', which hasn't ended")
+      throw unknownCodeContent("'\(title)', which hasn't ended")
     }
     var values: [LuaValue] = [.string(state.nameBytes)]
     if let error = try host.error(of: self) { values.append(try host.luaError(error)) }
@@ -114,7 +114,7 @@ extension ScriptClientFunction: CodeContent {
 
 extension HTTPResponse: CodeContent {
   func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
-    if stream != nil { throw unknown("a response that is streamed") }
+    if stream != nil { throw unknownCodeContent("a response that is streamed") }
     let lines = headersByBytes.flatMap { [LuaValue.string($0.name), .string($0.value)] }
     return [
       .integer(Int64(status)), .string(urlBytes), .string(body), .string(savedBytes ?? ""),
@@ -124,30 +124,11 @@ extension HTTPResponse: CodeContent {
 
 // MARK: Iterators
 
-extension HTTPBodyReader: CodeContent {
-  func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
-    throw unknown("the body of a response")
-  }
-}
-
-extension JSONLines: CodeContent {
-  func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
-    throw unknown("an iterator of json.lines")
-  }
-}
-
-extension CSVRows: CodeContent {
-  func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
-    throw unknown("an iterator of csv.rows")
-  }
-}
-
-extension ProgramLines: CodeContent {
-  func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
-    throw unknown("the lines of a program")
-  }
-}
-
-extension FileWatch: CodeContent {
-  func codeContent(_ host: ScriptHost) throws -> [LuaValue] { throw unknown("a watch of files") }
-}
+/// Of these nothing is known before they have been read.
+let objectsWithoutCodeContent: [ObjectIdentifier: ByteString] = [
+  ObjectIdentifier(HTTPBodyReader.self): "the body of a response",
+  ObjectIdentifier(JSONLines.self): "an iterator of json.lines",
+  ObjectIdentifier(CSVRows.self): "an iterator of csv.rows",
+  ObjectIdentifier(ProgramLines.self): "the lines of a program",
+  ObjectIdentifier(FileWatch.self): "a watch of files",
+]

@@ -63,6 +63,9 @@ final class CodeDescriber: LuaCodeDescriber {
     if let op = object as? Op {
       return .reference(try host.vm.makeTable(values: try values(of: op)))
     }
+    if let name = objectsWithoutCodeContent[ObjectIdentifier(type(of: object))] {
+      throw unknownCodeContent(name)
+    }
     guard let content = object as? any CodeContent else { return nil }
     return .reference(try host.vm.makeTable(values: try content.codeContent(host)))
   }

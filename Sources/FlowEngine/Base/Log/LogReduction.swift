@@ -82,7 +82,7 @@ struct LogReduction {
   }
 
   private mutating func count(_ record: LogRecord) {
-    // Only the steps of flows are told apart: elsewhere a position is the index of an item, which may be any number.
+    // Only steps of flows count one by one: elsewhere a position is the index of an item, which may be any number.
     let kind = log.scopes[Int(record.scope)].kind
     let position = kind == .flow || kind == .top ? record.position : LogRecord.ownPosition
     executions.add(scope: record.scope, position: position)
