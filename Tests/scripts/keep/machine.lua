@@ -47,3 +47,43 @@ check.equal(result.stdout, whole.stdout)
 check.contains(log, "[order] [first] Kept from run r")
 local id = script:run({ "--runs" }).stdout:match "%f[%w]r%w+"
 check.contains(script:run({ "--show=" .. id }).stdout, "[shop/order/done] finished", "\n  set its result (")
+
+-- Beside other steps it has its data by chance: these end at once when they are kept.
+for _, case in ipairs {
+  { "flow.op('SideOp', function(ctx) flow.sleep(0.001) ctx:set('side', 1) end)", before = "nil" },
+  { "flow.op('SideOp', function(ctx) flow.sleep(0.001) ctx:set('given', 1) end)", before = "nil" },
+  { "flow.new('inner'):add(flow.op('SideOp', function(ctx) ctx:set('side', 1) flow.sleep(0.001) end))", before = "1" },
+  { "flow.new('list'):data { items = { 1, 2 } }:add_grouped(flow.op('ItemOp', { needs = { item = 'integer' },"
+    .. " run = function(ctx) ctx:set('out', ctx:get 'item') end }), { input = 'items', as = 'item', output = 'side',"
+    .. " collect = 'out' })", before = "nil" },
+  { "flow.machine { name = 'other', start = 'only', flow.step('only', { final = true, run = function()"
+    .. " flow.sleep(0.001) return { side = 1, given = 0 } end }) }", before = "nil" },
+} do
+  local parallel = kept.script("local SideOp = " .. case[1] .. [[
+
+local pay = flow.machine {
+  name = "pay", start = "first",
+  flow.step("first", { run = function(state) effect("first " .. tostring(state.side)) end, flow.next(flow.forward "last") }),
+  flow.step("last", { final = true, run = function(state) effect("last " .. state.given) return state end }),
+}
+local other = flow.new("other"):add(flow.op("NoOp", function() end)):add(pay)
+flow.new("both"):data { given = 0 }:add_parallel(SideOp, os.getenv "DEEP" and other or pay)
+  :add(flow.op("LastOp", function(ctx)
+    if not os.getenv "END" then ctx:fail "not yet" end
+  end)):run()
+]])
+  log, result = parallel:resume()
+  check.equal(result.status, 1, log)
+  parallel:expect_effects("first " .. case.before, "last 0")
+  log, result = parallel:resume { environment = { END = 1 } }
+  check.equal(result.status, 0, log)
+  parallel:expect_effects()
+  check.contains(log, "[pay] [first] Kept from run r", "[pay] [last] Kept from run r")
+
+  log, result = parallel:resume { environment = { DEEP = 1 } }
+  check.equal(result.status, 1, log)
+  parallel:effects()
+  log, result = parallel:resume { environment = { END = 1, DEEP = 1 } }
+  check.equal(result.status, 0, log)
+  parallel:expect_effects()
+end

@@ -177,22 +177,8 @@ function makers.seq(depth)
   end
   return s
 end
--- Whether it has a machine over its own data: when it begins later than what is beside it, its state differs by chance.
-local function has_machine(s)
-  if s.kind == "machine" then return true end
-  if s.kind == "inner" then return false end
-  for _, child in ipairs(s) do
-    if has_machine(child) then return true end
-  end
-  return false
-end
 function makers.par(depth)
-  local s = { kind = "par", name = name "both" }
-  while #s < 2 do
-    local child = make_node(depth - 1, true)
-    if child.kind == "machine" or not has_machine(child) then s[#s + 1] = child end
-  end
-  return s
+  return { kind = "par", name = name "both", make_node(depth - 1, true), make_node(depth - 1, true) }
 end
 function makers.group(depth)
   local child = one_in(3) and leaf { worker = true, once = nil } or make_node(depth - 1)

@@ -55,6 +55,10 @@ class MemberGroup: Work {
 
   /// The error of a member that succeeded, but whose output is missing.
   func collectError(in bucket: DataBucket) -> FlowError? { nil }
+  /// Called before a member sets a key of the data that it shares with others, in a kept run.
+  func noteSet(_ key: DataKey, by member: Execution) {}
+  /// The keys that others than `member` have set, with the values before.
+  func changes(beside member: Execution) -> [DataKey: FlowValue?] { [:] }
   /// Called at the DidFinish of a member that failed; it may still be executing.
   func memberFailed(_ error: FlowError) {}
   /// Called when a member has ended and no longer executes.

@@ -12,6 +12,8 @@ final class ParallelExecution: MemberGroup {
   private let isRehearsed: Bool
   /// The first error of a rehearsal, which stops nothing.
   private var firstError: FlowError?
+  /// The keys that members have set in a kept run: which member was the first, and the value before.
+  private var changes: [DataKey: (slot: Int, before: FlowValue?)] = [:]
   /// The member that was started last, which may end before it has returned.
   private var starting: Execution?
 
@@ -56,6 +58,15 @@ final class ParallelExecution: MemberGroup {
 
   override func cancelMembers(_ error: FlowError) {
     for member in members { member.cancel(error) }
+  }
+
+  override func noteSet(_ key: DataKey, by member: Execution) {
+    guard changes[key] == nil else { return }
+    changes[key] = (member.memberSlot, parent.bucket.get(key))
+  }
+
+  override func changes(beside member: Execution) -> [DataKey: FlowValue?] {
+    changes.filter { $0.value.slot != member.memberSlot }.mapValues { $0.before }
   }
 
   override func memberFailed(_ error: FlowError) {

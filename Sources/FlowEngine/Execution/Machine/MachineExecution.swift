@@ -40,6 +40,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @exclusivity(unchecked) private var isProceeding = false
   /// How many steps functions have performed, in a kept run.
   @exclusivity(unchecked) private var visitCount: UInt64 = 0
+  /// In a kept run, its state at the start, if steps beside it had set something by then.
+  @exclusivity(unchecked) private var start: (state: FlowValue, changes: [DataKey: FlowValue?])?
   /// Whether the keeper of its run is writing the outcome of the present step.
   @exclusivity(unchecked) private var isKeeping = false
   /// Whether a job that continues it is scheduled.
@@ -76,6 +78,11 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     do {
       let given = try entry.flatMap { try logic.convertedState($0.state) }
       state = try given ?? logic.state(of: context.bucket)
+      if given == nil, context.run.keeper != nil, logic.hasPlainStates,
+        let changes = context.execution?.changesBeside, !changes.isEmpty
+      {
+        start = (state, changes)
+      }
       decide = entry?.decide
     } catch {
       end(.from(error))
@@ -323,9 +330,25 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     return KeptWork(
       name: title, names: { names },
       code: { try logic.codeForm().map { ($0.bytes, $0.placeBytes) } },
-      inputs: [("state", state), ("transition", .integer(way))], data: context.bucket,
+      inputs: [("state", comparableState), ("transition", .integer(way))], data: context.bucket,
       lineage: (context.placedLineage ^ visitCount).spread, outer: context.execution?.outerKeeping,
       isWithinUndo: context.execution?.isWithinUndo == true, loop: loop)
+  }
+
+  /// The state without what steps beside the machine had set before it started, while it has its first one: else it
+  /// would be another one after a kill, because these steps end at once when they are kept.
+  private var comparableState: FlowValue {
+    guard let start, case .opaque(let first) = start.state, case .opaque(let present) = state,
+      first === present
+    else { return state }
+    let data = DataBucket(keys: loop.keys)
+    do {
+      for (name, value) in try logic.outputs(of: state) { data.set(loop.keys.intern(name), value) }
+      for (key, value) in start.changes { data.set(key, value ?? .null) }
+      return try logic.state(of: data)
+    } catch {
+      return state
+    }
   }
 
   /// Continues with the outcome of the present step when the keeper of the run has it.

@@ -234,8 +234,27 @@ extension Execution {
     while true {
       execution.context.keeping?.willSet(key)
       guard let group = execution.group, !group.hasItems, !group.isApart else { return }
+      group.noteSet(key, by: execution)
       execution = group.parent
     }
+  }
+
+  /// What steps beside it have set, with the values before. Whether they had done so when it began is a matter of chance,
+  /// and of what was kept.
+  var changesBeside: [DataKey: FlowValue?] {
+    var changes: [DataKey: FlowValue?] = [:]
+    var items: [DataBucket] = []
+    var execution = self
+    while let group = execution.group, !group.isApart {
+      for (key, before) in group.changes(beside: execution)
+      where !items.contains(where: { $0.hasOwn(key) }) {
+        changes.updateValue(before, forKey: key)
+      }
+      // An item hides from what it executes the keys that it has itself.
+      if group.hasItems { items.append(execution.bucket) }
+      execution = group.parent
+    }
+    return changes
   }
 
   /// Has an op that an earlier process has finished listed for its undo, after those that it had executed over its
