@@ -40,8 +40,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @exclusivity(unchecked) private var isProceeding = false
   /// How many steps functions have performed, in a kept run.
   @exclusivity(unchecked) private var visitCount: UInt64 = 0
-  /// In a kept run, its state at the start, if steps beside it had set something by then.
-  @exclusivity(unchecked) private var start: (state: FlowValue, changes: [DataKey: FlowValue?])?
+  /// In a kept run, what steps beside it had set when it started, with the values before.
+  @exclusivity(unchecked) private var changesBeside: [DataKey: FlowValue?]?
   /// Whether the keeper of its run is writing the outcome of the present step.
   @exclusivity(unchecked) private var isKeeping = false
   /// Whether a job that continues it is scheduled.
@@ -81,7 +81,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       if given == nil, context.run.keeper != nil, logic.hasPlainStates,
         let changes = context.execution?.changesBeside, !changes.isEmpty
       {
-        start = (state, changes)
+        changesBeside = changes
       }
       decide = entry?.decide
     } catch {
@@ -335,16 +335,18 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       isWithinUndo: context.execution?.isWithinUndo == true, loop: loop)
   }
 
-  /// The state without what steps beside the machine had set before it started, while it has its first one: else it
-  /// would be another one after a kill, because these steps end at once when they are kept.
+  /// The state without what steps beside the machine had set before it started: else it would be another one after a kill,
+  /// because these steps end at once when they are kept.
   private var comparableState: FlowValue {
-    guard let start, case .opaque(let first) = start.state, case .opaque(let present) = state,
-      first === present
-    else { return state }
+    guard let changesBeside else { return state }
     let data = DataBucket(keys: loop.keys)
     do {
-      for (name, value) in try logic.outputs(of: state) { data.set(loop.keys.intern(name), value) }
-      for (key, value) in start.changes { data.set(key, value ?? .null) }
+      let fields = try logic.outputs(of: state)
+      if fields.isEmpty { return state }
+      for (name, value) in fields {
+        let key = loop.keys.intern(name)
+        data.set(key, changesBeside[key].map { $0 ?? .null } ?? value)
+      }
       return try logic.state(of: data)
     } catch {
       return state
