@@ -5,8 +5,7 @@
 --                                each point
 --
 -- Only debug builds have the points. scripts/test has made one beside the tests.
-local check, flow, host, kept, recovery =
-  require "check", require "flow", require "host", require "kept", require "recovery"
+local check, flow, recovery = require "check", require "flow", require "recovery"
 
 local count = arg[1] ~= "all" and math.tointeger(arg[1] or 20)
 local seed = math.tointeger(arg[2] or os.time())
@@ -82,18 +81,8 @@ local function expected(name)
   return ({ SpinOp = 3, RestOp = 2 })[name] or 1
 end
 
--- A program with points: this one, or one beside it.
-local function has_points(program)
-  local script = recovery.script([[flow.op("AOp", function() end):run()]], program)
-  return script:run({ "--keep", environment = { FLOWLUA_CRASH_AT = 1 } }).status ~= 0
-end
-local program = host.binary
-if not has_points(program) then
-  program = os.getenv "FLOWLUA_DEBUG_BINARY" or ".build/debug/flowlua"
-  if not flow.fs.exists(program) or not has_points(program) then
-    return check.skip "no debug build: swift build --product flowlua"
-  end
-end
+local program = recovery.program_with_points()
+if not program then return check.skip "no debug build: swift build --product flowlua" end
 
 local undisturbed = recovery.script(TEXT, program)
 check.equal(undisturbed:run { "--workers=2" }.stderr, "")

@@ -63,7 +63,10 @@ for _, case in ipairs {
 
 local pay = flow.machine {
   name = "pay", start = "first",
-  flow.step("first", { run = function(state) effect("first " .. tostring(state.side)) if os.getenv "SAME" then return state end end, flow.next(flow.forward "last") }),
+  flow.step("first", { flow.next(flow.forward "last"), run = function(state)
+    effect("first " .. tostring(state.side))
+    return os.getenv "SAME" and state or nil
+  end }),
   flow.step("last", { final = true, run = function(state) effect("last " .. state.given) return state end }),
 }
 local other = flow.new("other"):add(flow.op("NoOp", function() end)):add(pay)

@@ -2,15 +2,19 @@
 -- clock: real: the script is another program
 --
 --   structures.lua [COUNT [SEED [KILLS]]]     that many structures, 30 by default, each with up to KILLS kills, 4 by
---                                             default, before or after one of its effects
+--                                             default: before or after one of its effects, some milliseconds after its
+--                                             start, or at a point of the store's code, which only debug builds have
 local check, flow, recovery = require "check", require "flow", require "recovery"
 
 local count = math.tointeger(arg[1] or 30)
 local seed = math.tointeger(arg[2] or os.time())
 local most_kills = math.tointeger(arg[3] or 4)
 
--- Builds what `spec` describes. The process is killed around the effect number CUT // 2: before it, if CUT is even.
+-- Builds what `spec` describes. The process is killed around the effect number CUT // 2: before it, if CUT is even; or
+-- after LIFE milliseconds.
 local TEXT = [[
+local life = os.getenv "LIFE"
+if life then os.execute(("{ sleep %.3f; kill -9 $PPID; } > /dev/null 2>&1 &"):format(life / 1000)) end
 local function act(text)
   -- No value of the script: it would be a part of the code.
   local cut = math.tointeger(os.getenv "CUT")
@@ -267,29 +271,44 @@ local function loose(s, into)
   return into
 end
 
+local with_points = recovery.program_with_points()
+
 -- Executes a structure whole, and then again with kills; returns the number of kills, and of effects that were repeated.
 local function prove(number)
   local s = structure(number)
   local text = literal(s) .. TEXT
-  local script = recovery.script(text)
+  -- A debug build is slow.
+  local has_points = with_points and number % 4 == 0
+  local script = recovery.script(text, has_points and with_points or nil)
   local result = script:run { "--workers=2" }
   check.equal(result.status, 0, result.stderr)
   local whole, data = tally(script:effects(), {}), flow.fs.read(script.folder .. "/data")
   flow.fs.remove(script.folder .. "/data")
 
-  local found, kills, lives, again, words, cuts = {}, 0, 0, 0, {}, {}
+  local found, kills, lives, again, words, cuts, has_ended = {}, 0, 0, 0, {}, {}, false
   local ok, problem = pcall(function()
     repeat
       lives = lives + 1
       assert(lives < 60, "it doesn't finish")
       -- The two before the first effect would repeat each other.
-      local cut = kills < most_kills and random(2, 2 * s.effects + 1) or nil
-      cuts[#cuts + 1] = cut or 0
-      result = script:run { "--resume", "--workers=2", environment = { CUT = cut }, table.unpack(words) }
+      local environment, way = {}, random(3)
+      if kills >= most_kills then
+        way = nil
+      elseif way == 1 and has_points then
+        environment.FLOWLUA_CRASH_AT = random(10 + 6 * s.effects)
+      elseif way == 2 then
+        environment.LIFE = random(has_points and 200 or 20)
+      else
+        environment.CUT = random(2, 2 * s.effects + 1)
+      end
+      cuts[#cuts + 1] = way and ("%s=%d"):format(next(environment)) or "none"
+      result = script:run { "--resume", "--workers=2", environment = environment, table.unpack(words) }
       tally(script:effects(), found)
       words = {}
       if result.status == 137 then
         kills = kills + 1
+        -- Killed after the record of its end: another process would begin a new run.
+        has_ended = flow.fs.exists(script.folder .. "/data") and recovery.stored(script) == "finished"
       elseif result.status ~= 0 then
         local asked = result.stderr:match "([^]/[]+)%] had started in run r%w+, and may have had its effect"
         assert(asked, result.stderr)
@@ -298,7 +317,7 @@ local function prove(number)
         local was_done = (found[asked] or 0) > (finished[asked] or 0)
         words = { "--settle", asked .. "=" .. (was_done and "done" or "again") }
       end
-    until result.status == 0
+    until result.status == 0 or has_ended
     check.equal(flow.fs.read(script.folder .. "/data"), data)
     local free, repeated = loose(s, {}), 0
     for effect, times in pairs(whole) do
@@ -319,7 +338,7 @@ local function prove(number)
     again = repeated
   end)
   if not ok then
-    error(("structure %d of seed %d, killed around the effects %s, in %s: %s"):format(
+    error(("structure %d of seed %d, killed by %s, in %s: %s"):format(
       number, seed, table.concat(cuts, ", "), script.folder, tostring(problem)))
   end
   flow.fs.remove(script.folder, { recursive = true })

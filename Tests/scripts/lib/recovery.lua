@@ -19,6 +19,18 @@ function recovery.script(text, binary)
   return script
 end
 
+-- A program that FLOWLUA_CRASH_AT crashes: this one, or the debug build beside it; nil without one.
+function recovery.program_with_points()
+  for _, program in ipairs { host.binary, os.getenv "FLOWLUA_DEBUG_BINARY" or ".build/debug/flowlua" } do
+    if flow.fs.exists(program) then
+      local script = recovery.script([[flow.op("AOp", function() end):run()]], program)
+      local result = script:run { "--keep", environment = { FLOWLUA_CRASH_AT = 1 } }
+      flow.fs.remove(script.folder, { recursive = true })
+      if result.status == 137 then return program end
+    end
+  end
+end
+
 local function flowlua(script, ...)
   local result = flow.exec({ kept.binary(host.binary), ... }, { cwd = script.folder, check = false }):await()
   return result.status, result.stdout, result.stderr
