@@ -25,6 +25,7 @@ RELEASE=(--configuration release -Xswiftc -Xfrontend -Xswiftc -function-sections
 
 # How the tests are built: each module as a whole, which takes two thirds of the processor time of file by file. A build
 # without these options compiles everything again.
+# shellcheck disable=SC2034 # the scripts that source this use it
 DEBUG=(-Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc "$(nproc)")
 
 # So many tests at a time. Without a limit the runner begins all of them, and their tasks stand in one queue: a test
