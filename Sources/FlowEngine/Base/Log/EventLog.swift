@@ -270,20 +270,25 @@ public final class EventLog {
       }
     }
     var target = (chunk: 0, offset: 0)
+    // Never after the record that is read.
+    func place(_ record: LogRecord) {
+      if target.offset == chunks[target.chunk].count { target = (target.chunk + 1, 0) }
+      chunks[target.chunk][target.offset] = record
+      target.offset += 1
+    }
     forEachStoredRecord { index, record in
       if isRemoved[index] { return }
       var record = record
       if record.isExecuted {
+        // Mostly nothing is between its start and its finish.
+        if record.first == 0 { return place(record) }
         // Its finish comes as many records later as are left of those between.
         let end = min(index + 1 + Int(truncatingIfNeeded: record.first), total)
         record.first = UInt64(places[end] - places[index + 1])
       } else {
         record = record.with(first: moved(record.firstPayload), second: moved(record.secondPayload))
       }
-      // Never after the record that is read.
-      if target.offset == chunks[target.chunk].count { target = (target.chunk + 1, 0) }
-      chunks[target.chunk][target.offset] = record
-      target.offset += 1
+      place(record)
     }
     removed += total - places[total]
     barrier = appended

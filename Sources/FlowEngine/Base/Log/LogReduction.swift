@@ -21,6 +21,8 @@ struct LogReduction {
   private(set) var isDropped: [Bool]
   /// How many events are dropped, of which an `executed` record is two.
   private(set) var events = 0
+  /// The scope that was counted last, and whether it has steps.
+  private var counted: (scope: UInt32, hasSteps: Bool) = (.max, false)
   /// The executions of which everything is dropped.
   private(set) var executions = ExecutionCounts()
 
@@ -36,6 +38,7 @@ struct LogReduction {
     self.log = log
     self.excess = excess
     isDropped = [Bool](repeating: false, count: log.count)
+    if dropPlainOps() { return }
     readFates()
     if hasDetails {
       drop { kind, fate in kind == .log && fate.contains(.hasEnded) && !fate.contains(.hasFailed) }
@@ -43,6 +46,38 @@ struct LogReduction {
     }
     dropExecutions { $0 == .hasEnded }
     dropExecutions { $0 == .hasEnded || $0 == [.hasEnded, .enclosesOthers] }
+  }
+
+  /// Drops the oldest ops that are one record each: they have succeeded at once and enclose nothing. Returns false, without
+  /// having dropped anything, when something else would come before them. Most logs that are full consist of such ops,
+  /// and the general way, which looks at what each record belongs to, costs several times as much.
+  private mutating func dropPlainOps() -> Bool {
+    var plain = 0
+    var others = 0
+    var mayDrop = true
+    log.forEachStoredRecord { _, record in
+      if isPlainOp(record) {
+        plain += 1
+        return
+      }
+      others += 1
+      switch record.kind {
+      // Undone and repeated ops are kept.
+      case .retry, .undoStart, .undo: mayDrop = false
+      default: if Self.isDetail(record.kind) { mayDrop = false }
+      }
+    }
+    guard mayDrop, plain >= excess, others <= log.count / 16 else { return false }
+    log.forEachStoredRecord { index, record in
+      guard excess > 0, isPlainOp(record) else { return }
+      count(record)
+      drop(index, record)
+    }
+    return true
+  }
+
+  private func isPlainOp(_ record: LogRecord) -> Bool {
+    record.isExecuted && record.first == 0 && (record.scope != 0 || log.id(of: record) != 0)
   }
 
   /// Drops the oldest of the chosen records.
@@ -82,10 +117,13 @@ struct LogReduction {
   }
 
   private mutating func count(_ record: LogRecord) {
-    // Only steps of flows count one by one: elsewhere a position is the index of an item, which may be any number.
-    let kind = log.scopes[Int(record.scope)].kind
-    let position = kind == .flow || kind == .top ? record.position : LogRecord.ownPosition
-    executions.add(scope: record.scope, position: position)
+    if record.scope != counted.scope {
+      // Only steps of flows count one by one: elsewhere a position is the index of an item, which may be any number.
+      let kind = log.scopes[Int(record.scope)].kind
+      counted = (record.scope, kind == .flow || kind == .top)
+    }
+    executions.add(
+      scope: record.scope, position: counted.hasSteps ? record.position : LogRecord.ownPosition)
   }
 
   /// Events that only tell what an execution has done.

@@ -44,6 +44,34 @@ struct LogLimitTests {
     #expect(messages == (1...2000).suffix(messages.count).map(text))
   }
 
+  @Test("Of many ops the oldest are dropped, whole; what was retried stays", arguments: [false, true])
+  func manyOps(_ hasRetry: Bool) throws {
+    let loop = EventLoop(clock: VirtualClock())
+    defer { loop.shutdown() }
+    var isFirst = true
+    let again = Op("AgainOp", retry: RetryPolicy(attempts: 2)) { context in
+      context.run.logLimit = 300
+      if hasRetry, isFirst {
+        isFirst = false
+        context.fail(FlowError(.error, "once more"))
+      }
+    }
+    let steps = Flow("steps").add(again)
+    for number in 1...1000 { steps.add(Op("Step\(number)Op") { _ in }) }
+    let run = steps.start(on: loop)
+    try run.wait()
+    let starts = run.events.filter { $0.kind == .start }.map(\.op)
+    let finishes = run.events.filter { $0.kind == .finish }.map(\.op)
+    let kept = starts.filter { $0.hasPrefix("Step") }
+    // An op that was executing while others were dropped may be left alone.
+    let last = (1...1000).suffix(225).map { "Step\($0)Op" }
+    #expect(Array(kept.suffix(225)) == last && kept.count <= 300)
+    #expect(finishes.filter { $0.hasPrefix("Step") } == kept)
+    #expect(starts.contains("AgainOp") == hasRetry)
+    let counted = 2 * (1000 - kept.count) + (hasRetry ? 0 : 2)
+    #expect(run.droppedEvents == counted)
+  }
+
   @Test("Failures stay in the log, even if they exceed its limit")
   func failures() throws {
     let loop = EventLoop(clock: VirtualClock())
