@@ -218,7 +218,7 @@ struct ProcessLinesTests {
     start(loop, "true").0.makeLines().open()
     loop.runUntilIdle()
     let before = count()
-    let rounds = 50
+    let rounds = 25
     for text in Array(
       repeating: ["cat", "exec <&-; yes", "echo 1; exit 3", "sleep 100"] as [ByteString],
       count: rounds

@@ -44,7 +44,8 @@ struct LogLimitTests {
     #expect(messages == (1...2000).suffix(messages.count).map(text))
   }
 
-  @Test("Of many ops the oldest are dropped, whole; what was retried stays", arguments: [false, true])
+  @Test(
+    "Of many ops the oldest are dropped, whole; what was retried stays", arguments: [false, true])
   func manyOps(_ hasRetry: Bool) throws {
     let loop = EventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
