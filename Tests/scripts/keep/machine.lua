@@ -69,8 +69,14 @@ local pay = flow.machine {
   end }),
   flow.step("last", { final = true, run = function(state) effect("last " .. state.given) return state end }),
 }
-local other = flow.new("other"):add(flow.op("NoOp", function() end)):add(pay)
-flow.new("both"):data { given = 0 }:add_parallel(SideOp, os.getenv "DEEP" and other or pay)
+local function step_of_machine(op)
+  return flow.machine { name = "around", start = "inner", flow.step("inner", { run = op, final = true }) }
+end
+local ways = {
+  deep = flow.new("deep"):add(flow.op("NoOp", function() end)):add(pay),
+  step = step_of_machine(pay), flow = step_of_machine(flow.new("deep"):add(pay)),
+}
+flow.new("both"):data { given = 0 }:add_parallel(SideOp, ways[os.getenv "WAY"] or pay)
   :add(flow.op("LastOp", function(ctx)
     if not os.getenv "END" then ctx:fail "not yet" end
   end)):run()
@@ -83,7 +89,7 @@ flow.new("both"):data { given = 0 }:add_parallel(SideOp, os.getenv "DEEP" and ot
   parallel:expect_effects()
   check.contains(log, "[pay] [first] Kept from run r", "[pay] [last] Kept from run r")
 
-  for _, environment in ipairs { { DEEP = 1 }, { SAME = 1 } } do
+  for _, environment in ipairs { { WAY = "deep" }, { WAY = "step" }, { WAY = "flow" }, { SAME = 1 } } do
     log, result = parallel:resume { environment = environment }
     check.equal(result.status, 1, log)
     parallel:effects()

@@ -41,7 +41,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   /// How many steps functions have performed, in a kept run.
   @exclusivity(unchecked) private var visitCount: UInt64 = 0
   /// In a kept run, what steps beside it had set when it started, with the values before.
-  @exclusivity(unchecked) private var changesBeside: [DataKey: FlowValue?]?
+  @exclusivity(unchecked) private var changesBeside: [DataKey: FlowValue?] = [:]
   /// Whether the keeper of its run is writing the outcome of the present step.
   @exclusivity(unchecked) private var isKeeping = false
   /// Whether a job that continues it is scheduled.
@@ -78,10 +78,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     do {
       let given = try entry.flatMap { try logic.convertedState($0.state) }
       state = try given ?? logic.state(of: context.bucket)
-      if given == nil, context.run.keeper != nil, logic.hasPlainStates,
-        let changes = context.execution?.changesBeside, !changes.isEmpty
-      {
-        changesBeside = changes
+      if context.run.keeper != nil, logic.hasPlainStates {
+        changesBeside = context.execution?.changesBeside ?? [:]
       }
       decide = entry?.decide
     } catch {
@@ -338,7 +336,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   /// The state without what steps beside the machine had set before it started: else it would be another one after a kill,
   /// because these steps end at once when they are kept.
   private var comparableState: FlowValue {
-    guard let changesBeside else { return state }
+    if changesBeside.isEmpty { return state }
     let data = DataBucket(keys: loop.keys)
     do {
       let fields = try logic.outputs(of: state)
@@ -421,6 +419,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     // Its failure is this machine's.
     run.markObserved()
     run.undos = []
+    run.changesBeside = changesBeside
     child = run
     run.observe(waiting: self)
     context.run.beginAwaiting(run)

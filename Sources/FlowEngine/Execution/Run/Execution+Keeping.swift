@@ -245,16 +245,18 @@ extension Execution {
     var changes: [DataKey: FlowValue?] = [:]
     var items: [DataBucket] = []
     var execution = self
-    while let group = execution.group, !group.isApart {
-      for (key, before) in group.changes(beside: execution)
+    while true {
+      let group = execution.group
+      if group?.isApart == true { return changes }
+      for (key, before) in group?.changes(beside: execution) ?? run.changesBeside
       where !items.contains(where: { $0.hasOwn(key) }) {
         changes.updateValue(before, forKey: key)
       }
+      guard let group else { return changes }
       // An item hides from what it executes the keys that it has itself.
       if group.hasItems { items.append(execution.bucket) }
       execution = group.parent
     }
-    return changes
   }
 
   /// Has an op that an earlier process has finished listed for its undo, after those that it had executed over its

@@ -53,6 +53,8 @@ public final class Run: FlowTask<DataBucket> {
   private(set) var isWithinUndo = false
   /// What is kept as finished in the run of a machine's step.
   private(set) var kept: [UndoneKeeping] = []
+  /// Of the run of a machine's step, what steps beside the machine had set when it started, with the values before.
+  var changesBeside: [DataKey: FlowValue?] = [:]
   /// Whether a kept run has executed something, instead of knowing its end.
   @exclusivity(unchecked) var hasExecuted = false
   /// How often something was undone at a place, by the lineage of the place, in this run and those that it started.
