@@ -5,7 +5,7 @@ It reads commands from stdin, one JSON array a line, and prints the result of ea
   ["open", URL]            opens a page, and waits until it has loaded
   ["size", WIDTH, HEIGHT]  sets the size of the window; with true as third argument in dark colours
   ["evaluate", CODE]       evaluates JavaScript, of a promise its value
-  ["wait", CODE]           evaluates it again and again until it is true, across reloads of the page
+  ["wait", CODE]           evaluates it again and again until it is true, across reloads of the page; that value
   ["picture", FILE]        writes what the window shows as PNG
   ["pictured", FILE, CODE] the same of the element that the code returns
   ["requests"]             the URLs that were requested so far
@@ -127,8 +127,9 @@ class Browser:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                if self.evaluate(code):
-                    return True
+                value = self.evaluate(code)
+                if value:
+                    return value
             except RuntimeError:
                 # A page that is loading has no place for the code.
                 if time.monotonic() > deadline:

@@ -112,6 +112,7 @@ extension ScriptHost {
     if vm.takeAttention() { vm.onAttention?() }
     let isEnd = vm.isAskedToEnd
     guard isEnd || vm.isAskedToInterrupt else { return }
+    onCancellation?(true)
     if isEnd { keeping?.suspend() }
     for task in isEnd ? loop.pendingTasks : chunk?.tasks.all ?? loop.pendingTasks {
       task.cancel(reason: isEnd ? Self.termination : Self.interruption)
@@ -122,7 +123,10 @@ extension ScriptHost {
   /// only limits.
   func noteInterruption() -> Bool {
     guard executesCleanup else {
-      chunk?.noteInterruption(isWithin: currentOp != nil || currentTask != nil)
+      let isWithin = currentOp != nil || currentTask != nil
+      // The cleanup of its op follows.
+      if isWithin { onCancellation?(true) }
+      chunk?.noteInterruption(isWithin: isWithin)
       return true
     }
     interruptAround(.cancelled(reason: Self.interruption))

@@ -9,7 +9,7 @@ local script = [[
   io.open(arg[1] .. "pid", "w"):write(pid):close()
   local WaitOp = flow.op("WaitOp", function(ctx)
     ctx:defer(function() io.open(arg[1] .. "cleanup", "w"):close() pause(1) end)
-    pause(1)
+    WAIT
   end)
   flow.new("ending"):add(WaitOp):run()
 ]]
@@ -19,14 +19,23 @@ local function kill(session, name)
   flow.exec { "kill", "-" .. name, flow.fs.read(session.folder .. "/gopid") }:await()
 end
 
+-- The signal may also arrive amid code.
+local busy = 'pause(2) io.open(arg[1] .. "busy", "w"):close() while true do end'
+
 -- The key itself could discard the message: the kernel flushes the terminal after the signal.
 for _, case in ipairs {
-  { signal = "INT", text = "interrupted", status = -2 },
-  { signal = "TERM", text = "terminated", status = -15 },
+  { wait = "pause(1)", signal = "INT", text = "interrupted", status = -2 },
+  { wait = "pause(1)", signal = "TERM", text = "terminated", status = -15 },
+  { wait = busy, signal = "INT", text = "interrupted", status = -2 },
+  { wait = busy, signal = "TERM", text = "terminated", status = -15 },
 } do
   -- The message has the program's path, which mustn't be wrapped.
-  local session = terminal.start(script, { columns = 1000 })
+  local session = terminal.start(script:gsub("WAIT", case.wait), { columns = 1000 })
   session:expect(shown)
+  if case.wait == busy then
+    session:go(2)
+    while not flow.fs.exists(session.folder .. "/gobusy") do flow.sleep(0.01) end
+  end
   kill(session, case.signal)
   while not flow.fs.exists(session.folder .. "/gocleanup") do flow.sleep(0.01) end
   session:expect(shown)
@@ -37,7 +46,7 @@ for _, case in ipairs {
   check.equal(status, case.status)
 end
 
-local session = terminal.start(script, { environment = { SWIFT_BACKTRACE = "enable=no" } })
+local session = terminal.start(script:gsub("WAIT", "pause(1)"), { environment = { SWIFT_BACKTRACE = "enable=no" } })
 session:expect(shown)
 session:type "\28"
 local text, status = session:finish()
