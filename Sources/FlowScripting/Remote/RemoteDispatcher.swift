@@ -191,31 +191,41 @@ final class RemoteDispatcher {
     queue.connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
     queue.connection.onReconnect = { [weak self] in self?.reconnected(queue) }
     order = RemoteReportOrder(queue) { [weak self] in self?.take($0, $1, queue) ?? false }
+    receiveReports(from: queue) { [weak self] in
+      guard let self else { return queue.close() }
+      uploads = RemoteUploads(queue.objects, loop, settings.shared)
+      outbox = RemoteOutbox(
+        queue, id, machines, loop, message: { [weak self] in self?.message($0) },
+        failed: { [weak self] in self?.end($0, $1) })
+      keptResults.read(from: queue) { [weak self] in
+        guard let self, !queue.connection.isClosed else { return }
+        link = .open(queue)
+        connectedAt = LuaVM.monotonicTime
+        for job in jobs.values.sorted(by: { $0.number < $1.number }) { proceed(job, queue) }
+      }
+    }
+  }
+
+  /// Receives the reports. A server that was killed may have forgotten who receives them, but has those that weren't
+  /// acknowledged.
+  private func receiveReports(from queue: RemoteQueue, then: @escaping () -> Void) {
+    let fail: (FlowError) -> Void = { [weak self] error in
+      queue.close()
+      self?.failed(error)
+    }
     queue.reports(of: id) { [weak self] in
       self?.reports?.demand += 1
       self?.order?.take($0)
     } failed: { [weak self] error in
-      queue.close()
-      self?.failed(error)
+      guard error.jetStreamCode == JetStreamProblem.missingConsumer else { return fail(error) }
+      self?.receiveReports(from: queue) {}
     } then: { [weak self] result in
-      guard let self else { return queue.close() }
       switch result {
-      case .failure(let error):
-        queue.close()
-        failed(error)
+      case .failure(let error): fail(error)
       case .success(let puller):
-        reports = puller
-        uploads = RemoteUploads(queue.objects, loop, settings.shared)
-        outbox = RemoteOutbox(
-          queue, id, machines, loop, message: { [weak self] in self?.message($0) },
-          failed: { [weak self] in self?.end($0, $1) })
+        self?.reports = puller
         puller.demand = Self.reportWindow
-        keptResults.read(from: queue) { [weak self] in
-          guard let self, !queue.connection.isClosed else { return }
-          link = .open(queue)
-          connectedAt = LuaVM.monotonicTime
-          for job in jobs.values.sorted(by: { $0.number < $1.number }) { proceed(job, queue) }
-        }
+        then()
       }
     }
   }

@@ -1,4 +1,5 @@
--- A server that is killed and started again continues where it stopped: no item is lost.
+-- A server that is killed and started again continues where it stopped, also if it has forgotten who receives the reports:
+-- no item is lost.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local flow = require "flow"
@@ -6,7 +7,7 @@ local remote = require "remote"
 
 local server <close> = remote.server()
 server:join "m1"
-local script = server:start [[
+local script = [[
   local Op = flow.op("WorkOp", {
     needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote",
     run = function(ctx)
@@ -25,10 +26,24 @@ local script = server:start [[
   for k, r in ipairs(run.data.rs or {}) do if r == 2 * k then good = good + 1 end end
   print(run.state, run.error, good)
 ]]
-server:wait_for_report(script)
-server:kill()
-flow.sleep(0.5)
-server:restart()
-local result = script:await()
-check.equal(result.stderr, "")
-check.equal(result.stdout, "succeeded\tnil\t100\n")
+
+-- What happens once four items have ended.
+local disturbances = {
+  function()
+    server:kill()
+    flow.sleep(0.5)
+    server:restart()
+  end,
+  function()
+    local name = server:request "$JS.API.CONSUMER.NAMES.FLOWLUA_NEWS":match '"(script%-[^"]+)"'
+    check.contains(server:request("$JS.API.CONSUMER.DELETE.FLOWLUA_NEWS." .. name), '"success":true')
+  end,
+}
+for _, disturb in ipairs(disturbances) do
+  local program = server:start(script)
+  server:wait_for_report(program)
+  disturb()
+  local result = program:await()
+  check.equal(result.stderr, "")
+  check.equal(result.stdout, "succeeded\tnil\t100\n")
+end

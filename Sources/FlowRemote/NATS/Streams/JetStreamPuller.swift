@@ -218,19 +218,20 @@ package final class JetStreamPuller {
     }
     switch status {
     case 404, 408: schedulePull()
-    case 503: handleNoResponders()
+    case 503: handleMissing()
     default: handleProblem(status, message.statusText)
     }
   }
 
-  /// Handles that no consumer takes requests: it doesn't exist, or has no leader at the moment.
-  private func handleNoResponders() {
+  /// Handles that no consumer takes requests: it doesn't exist any more, or has no leader at the moment.
+  private func handleMissing() {
     checkConsumer()
     pullLater()
   }
 
   /// Handles a request that was refused or ended, of which the text says why.
   private func handleProblem(_ status: Int, _ text: ByteString) {
+    if text.bytes.place(of: "Consumer Deleted") != nil { return handleMissing() }
     let isFinal = Self.finalTexts.contains { text.bytes.place(of: $0) != nil } || status == 400
     guard isFinal else { return pullLater() }
     end(
@@ -239,6 +240,6 @@ package final class JetStreamPuller {
 
   /// Parts of the texts of refusals that another request would get again.
   private static let finalTexts: [ByteString] = [
-    "Consumer Deleted", "Consumer is push based", "Exceeded MaxRequest", "Bad Request",
+    "Consumer is push based", "Exceeded MaxRequest", "Bad Request",
   ]
 }
