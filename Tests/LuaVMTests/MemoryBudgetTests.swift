@@ -188,7 +188,7 @@ struct MemoryBudgetTests {
   func threads() async throws {
     let budget = try #require(LuaMemoryBudget(limit: Self.limit))
     let uses = Uses()
-    let rounds = isThreadSanitized ? 20 : 200
+    let rounds = isThreadSanitized ? 20 : 60
     await withTaskGroup(of: Void.self) { group in
       for place in 0..<3 {
         group.addTask { @Sendable in

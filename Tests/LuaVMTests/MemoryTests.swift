@@ -218,7 +218,7 @@ struct MemoryTests {
     let (name, body) = Self.growing[index]
     let counter = Counted.Counter()
     let host = try TestHost(
-      LuaConfiguration(memoryLimit: 10_000_000, generationalCollector: generational))
+      LuaConfiguration(memoryLimit: 4_000_000, generationalCollector: generational))
     let type = try host.vm.defineObjectType("counted", of: Counted.self, methods: [:])
     try host.install(
       "X",
@@ -231,7 +231,7 @@ struct MemoryTests {
       let text = try host.text("return select(2, pcall(function() \(body) end))")
       let expected = name == "stack" ? "stack overflow" : "not enough memory"
       #expect(text.contains(expected) || text.contains("not enough memory"), "\(name): \(text)")
-      #expect(host.vm.memoryUsed <= 10_000_000)
+      #expect(host.vm.memoryUsed <= 4_000_000)
       #expect(try host.text("collectgarbage() return #('x'):rep(1000000)") == "1000000")
     }
     // Uncaught it is an error of code memory.

@@ -5,18 +5,23 @@ local json = require "flow.json"
 local events, output = ...
 
 local started, times = {}, {}
+-- Only tests with arguments have events of their cases.
 for event in json.lines { path = events } do
   local payload = event.kind == "event" and event.payload or {}
   local id, instant = payload.testID, payload.instant and payload.instant.absolute
-  if payload.kind == "testCaseStarted" and not id:find "ScriptTests/script" then
-    started[id] = started[id] or {}
-    local message = payload.messages[1] or {}
-    table.insert(started[id], { at = instant, text = message.text or "" })
-  elseif payload.kind == "testCaseEnded" and started[id] and #started[id] > 0 then
-    local case = table.remove(started[id], 1)
-    local argument = case.text:match "→ (.-) to \"" or ""
-    local name = id:gsub("/[%w_]+%.swift:[%d:]+$", "")
-    times[#times + 1] = { instant - case.at, name .. " " .. argument }
+  local name = id and id:match "^(.-/.-)/[%w_]+%.swift:[%d:]+$"
+  local isOwn = name and not name:find "ScriptTests/script"
+  if isOwn and payload.kind == "testStarted" then
+    started[id] = { at = instant, cases = {} }
+  elseif isOwn and payload.kind == "testCaseStarted" then
+    local text = (payload.messages[1] or {}).text or ""
+    table.insert(started[id].cases, { at = instant, argument = text:match "→ (.-) to \"" or "" })
+  elseif isOwn and payload.kind == "testCaseEnded" then
+    local case = table.remove(started[id].cases, 1)
+    times[#times + 1] = { instant - case.at, name .. " " .. case.argument }
+    started[id].hasCases = true
+  elseif isOwn and payload.kind == "testEnded" and not started[id].hasCases then
+    times[#times + 1] = { instant - started[id].at, name }
   end
 end
 for line in io.lines(output) do

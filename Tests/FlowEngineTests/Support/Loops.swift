@@ -14,15 +14,19 @@ func makeLoop() -> EventLoop {
   return EventLoop(clock: VirtualClock())
 }
 
-/// How large the tests of large things are.
+/// How large the tests of large things are. A sanitizer, which takes ten times as long and more, sees the same code in
+/// things of a tenth.
 enum Scale {
+  static let part = getenv("FLOWLUA_SANITIZER") == nil ? 1 : 10
   /// A nesting that overflows a stack of 8 MiB if anything recursed: 56 bytes a level suffice.
-  static let depth = 150_000
+  static let depth = 150_000 / part
+  /// That of things whose time or memory grows with its square: 900 bytes a level.
+  static let nesting = 10_000 / part
   /// A number of ops: a million in an optimized build, fewer where a million take half a minute.
   #if DEBUG
-    static let count = 100_000
+    static let count = 100_000 / part
   #else
-    static let count = 1_000_000
+    static let count = 1_000_000 / part
   #endif
 }
 

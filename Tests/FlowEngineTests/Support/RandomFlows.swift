@@ -25,8 +25,8 @@ enum RandomFlows {
     return seed
   }()
 
-  /// How many: as many as usual, unless `FLOWLUA_FLOWS` says otherwise.
+  /// How many: as many as usual, unless `FLOWLUA_FLOWS` says otherwise; with a sanitizer a part.
   static func count(_ usual: UInt64) -> UInt64 {
-    getenv("FLOWLUA_FLOWS").flatMap { UInt64(String(cString: $0)) } ?? usual
+    getenv("FLOWLUA_FLOWS").flatMap { UInt64(String(cString: $0)) } ?? usual / UInt64(Scale.part)
   }
 }

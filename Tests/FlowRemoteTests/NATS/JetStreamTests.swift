@@ -322,7 +322,9 @@ struct PullerTests {
     }
     missing.demand = 1
     it.wait { errors.count == 2 }
-    #expect(errors.map(\.message) == Array(repeating: "\(it.server.url): consumer not found (nats_10014)", count: 2))
+    #expect(
+      errors.map(\.message)
+        == Array(repeating: "\(it.server.url): consumer not found (nats_10014)", count: 2))
     #expect(errors.allSatisfy { $0.jetStreamCode == JetStreamProblem.missingConsumer })
     #expect(deleted.isStopped && missing.isStopped)
   }

@@ -115,7 +115,7 @@ struct HeldTextTests {
     ])
   func released(_ holder: TextHolder) throws {
     let program = try program()
-    try program.run(holder.script.replacing("200", with: "1000"))
+    try program.run(holder.script)
     try program.collect()
     #expect(held(program) < 1_100_000)
   }

@@ -193,7 +193,9 @@ struct SessionLocalsTests {
     #expect(try lines.run("return new, rawget(_G, 'new')") == ["2", "nil"])
   }
 
-  /// The project's own programs, each line of which counts.
+  /// The project's own programs, each line of which counts. A sanitizer, which takes ten times as long, sees the same code
+  /// in a tenth of them.
+  private static let part = getenv("FLOWLUA_SANITIZER") == nil ? 1 : 10
   private static let programs: [URL] = {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
@@ -201,7 +203,7 @@ struct SessionLocalsTests {
       let found = FileManager.default.enumerator(
         at: root.appending(path: folder), includingPropertiesForKeys: nil)
       return found?.compactMap { $0 as? URL }.filter { $0.pathExtension == "lua" } ?? []
-    }
+    }.enumerated().filter { $0.offset % part == 0 }.map(\.element)
   }()
 
   @Test("Whole programs are parsed to their end and compile with the added code for variables")
@@ -230,7 +232,7 @@ struct SessionLocalsTests {
       _ = try locals.load(text, name: "=x")
       understood += 1
     }
-    #expect(understood > 100)
+    #expect(understood > 500 / Self.part)
   }
 
   @Test("Code behaves the same as a whole and statement by statement")

@@ -59,7 +59,7 @@ struct StopState {
   private(set) var stop: Stop?
   /// Levels that stops don't reach into now, the innermost last.
   private(set) var shields: ContiguousArray<Shield> = []
-  /// The deadlines of the execution's own levels, the outermost first.
+  /// The deadlines of the execution's own levels, the outermost first; those that change are among the last.
   private var deadlines: ContiguousArray<Deadline> = []
 
   // MARK: Stops
@@ -143,7 +143,7 @@ struct StopState {
 
   /// Sets the deadline of a level's attempt or grace.
   mutating func setDeadline(_ source: Deadline.Source, _ time: Int64) {
-    if let index = deadlines.firstIndex(where: { $0.source == source }) {
+    if let index = deadlines.lastIndex(where: { $0.source == source }) {
       deadlines[index].time = time
     } else {
       deadlines.append(Deadline(source: source, time: time))
@@ -158,7 +158,7 @@ struct StopState {
 
   /// The deadline of a level's attempt or grace; `.max` when there is none.
   func deadline(of source: Deadline.Source) -> Int64 {
-    deadlines.first { $0.source == source }?.time ?? .max
+    deadlines.last { $0.source == source }?.time ?? .max
   }
 
   /// The earliest deadline of the code within the innermost shield.
@@ -192,6 +192,6 @@ struct StopState {
 
   private func place(of shield: Int) -> Int? {
     let source = Deadline.Source.grace(level: shields[shield].level)
-    return deadlines.firstIndex { $0.source == source }
+    return deadlines.lastIndex { $0.source == source }
   }
 }

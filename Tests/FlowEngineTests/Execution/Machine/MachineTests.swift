@@ -334,7 +334,7 @@ struct MachineTests {
   @Test("Machines in machines don't recurse")
   func machinesInMachinesDontRecurse() throws {
     var machine = quick("InnermostOp") as Op
-    for _ in 0..<Scale.depth / 10 {
+    for _ in 0..<Scale.nesting {
       var script = MachineScript("m", start: "a")
       script.step("a", machine)
       machine = try script.make()
@@ -344,7 +344,7 @@ struct MachineTests {
     #expect(run.state == .succeeded)
 
     var waiting = waitingOp("InnermostOp", 100) as Op
-    for _ in 0..<Scale.depth / 10 {
+    for _ in 0..<Scale.nesting {
       var script = MachineScript("m", start: "a")
       script.step("a", waiting)
       waiting = try script.make()

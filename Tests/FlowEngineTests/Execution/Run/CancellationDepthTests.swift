@@ -7,7 +7,7 @@ struct CancellationDepthTests {
   func nestedFlowsOfAnyDepthAreCancelledWithoutRecursion() throws {
     let loop = makeLoop()
     var flow = Flow("f").add(waitingOp("SlowOp", 9))
-    for _ in 0..<10_000 {
+    for _ in 0..<Scale.nesting {
       flow = Flow("f").add(flow, timeout: .seconds(100)).addFinally(quick("CloseOp"))
     }
     let run = flow.start(on: loop)
@@ -15,14 +15,15 @@ struct CancellationDepthTests {
     try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     #expect(
-      run.events.reduce(0) { $0 + ($1.op == "CloseOp" && $1.kind == .finish ? 1 : 0) } == 10_000)
+      run.events.reduce(0) { $0 + ($1.op == "CloseOp" && $1.kind == .finish ? 1 : 0) }
+        == Scale.nesting)
   }
 
   @Test("Nested groups of any depth are cancelled without recursion")
   func nestedGroupsOfAnyDepthAreCancelledWithoutRecursion() throws {
     let loop = makeLoop()
     var flow = Flow("f").add(waitingOp("SlowOp", 9))
-    for _ in 0..<10_000 { flow = Flow("f").addParallel(flow) }
+    for _ in 0..<Scale.nesting { flow = Flow("f").addParallel(flow) }
     let run = flow.start(on: loop)
     loop.schedule(at: 1) { run.cancel() }
     try run.waitUntilEnd()
@@ -33,7 +34,7 @@ struct CancellationDepthTests {
   @Test("A hundred thousand members are cancelled at once")
   func aHundredThousandMembersAreCancelledAtOnce() throws {
     let loop = makeLoop()
-    let count = 100_000
+    let count = 10 * Scale.nesting
     var begun = 0
     let op = Op(name: "ItemOp", primaryInput: "i", body: HoldingBody { _ in begun += 1 })
     let items = ContiguousArray(repeating: FlowValue.integer(1), count: count)
@@ -59,15 +60,15 @@ struct CancellationDepthTests {
       name: "NestOp",
       body: HoldingBody { context in
         depth += 1
-        guard depth < 10_000 else { return }
+        guard depth < Scale.nesting else { return }
         // Not from within: starting is recursion of the op's own.
         loop.enqueue { if let op { deepest = context.start(op) } }
       })
     op = nesting
     let run = nesting.start(on: loop)
     loop.runUntilIdle()
-    #expect(depth == 10_000)
-    #expect(loop.pendingRuns.count == 10_000)
+    #expect(depth == Scale.nesting)
+    #expect(loop.pendingRuns.count == Scale.nesting)
     run.cancel(reason: "enough")
     try run.waitUntilEnd()
     #expect(run.state == .cancelled)
@@ -87,7 +88,7 @@ struct CancellationDepthTests {
       name: "NestOp",
       body: HoldingBody { context in
         depth += 1
-        let isDeepest = depth == 10_000
+        let isDeepest = depth == Scale.nesting
         loop.enqueue {
           if !isDeepest, let op { _ = context.start(op) }
           context.end()
@@ -96,7 +97,7 @@ struct CancellationDepthTests {
     op = nesting
     let run = nesting.start(on: loop)
     try run.wait()
-    #expect(depth == 10_000 || run.isConcluded)
+    #expect(depth == Scale.nesting || run.isConcluded)
     loop.runUntilIdle()
     #expect(loop.pendingRuns.isEmpty)
     op = nil

@@ -130,7 +130,7 @@ struct CheckTests {
   @Test("Flows may be nested to any depth")
   func flowsMayBeNestedAsDeepAsTheyLike() {
     var flow = Flow("f").add(checkedOp("AOp", needs: ["x": "string"], gives: ["y": "string"]))
-    for level in 0..<10_000 {
+    for level in 0..<Scale.nesting {
       let outer = Flow("f").needs(["plan": "string"])
       switch level % 4 {
       case 0: outer.add(flow)

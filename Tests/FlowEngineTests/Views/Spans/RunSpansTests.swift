@@ -163,12 +163,12 @@ struct RunSpansTests {
   @Test("The spans of very many ops and of deep nesting are found without recursion")
   func manyAndDeepSpansAreFound() throws {
     var deep = Flow("f0").add(quick("AOp"))
-    for number in 1...10_000 { deep = Flow("f\(number)").add(deep) }
+    for number in 1...Scale.nesting { deep = Flow("f\(number)").add(deep) }
     let loop = makeLoop()
     let run = deep.start(on: loop)
     try run.wait()
     let spans = RunSpans(run)
-    #expect(spans.spans.count == 10_002)
+    #expect(spans.spans.count == Scale.nesting + 2)
     #expect(CriticalPath(spans).stretches.isEmpty)
     #expect(RunStatistics(spans).ops == 1)
     let list = (0..<Int64(20_000)).map { $0 }.flowValue
