@@ -54,13 +54,6 @@ struct ScriptExpectation: Equatable {
   /// The options of flowlua, which stand before the script.
   var options: [String] { reasonForRealClock == nil ? ["--virtual-clock"] : [] }
 
-  /// Whether a run did what the header says.
-  func isMet(by result: ScriptResult) -> Bool {
-    result.status == status && (standardOutput ?? result.output) == result.output
-      && (standardErrorParts.isEmpty
-        ? result.errors.isEmpty : standardErrorParts.allSatisfy { result.errors.contains($0) })
-  }
-
   struct UnknownDirective: Error, Equatable {
     let line: String
   }
