@@ -232,7 +232,7 @@ struct MemoryTests {
       let expected = name == "stack" ? "stack overflow" : "not enough memory"
       #expect(text.contains(expected) || text.contains("not enough memory"), "\(name): \(text)")
       #expect(host.vm.memoryUsed <= 4_000_000)
-      #expect(try host.text("collectgarbage() return #('x'):rep(1000000)") == "1000000")
+      #expect(try host.text("collectgarbage() return #('x'):rep(400000)") == "400000")
     }
     // Uncaught it is an error of code memory.
     if name == "tables" {

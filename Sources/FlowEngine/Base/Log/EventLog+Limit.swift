@@ -11,10 +11,20 @@ package struct LogBound {
   fileprivate(set) var next = Self.defaultLimit
   /// How many events have been dropped.
   package fileprivate(set) var droppedEvents = 0
-  /// How many executions were dropped with all of their events.
-  package fileprivate(set) var droppedExecutions = 0
-  /// How many executions of each step of a flow, and of the items of each group.
+  /// How many executions of each step of a flow, and of the items of each group, were dropped with all of their events.
   fileprivate(set) var executions = ExecutionCounts()
+  package var droppedExecutions: Int { executions.sum }
+
+  /// The counts, to be changed and given to `noteDropped`: two owners would copy them.
+  mutating func takeExecutions() -> ExecutionCounts {
+    defer { executions = ExecutionCounts() }
+    return executions
+  }
+
+  mutating func noteDropped(events: Int, _ executions: ExecutionCounts) {
+    droppedEvents += events
+    self.executions = executions
+  }
 
   /// A sentence about what has been dropped; nil if nothing has.
   package var note: ByteString? {
@@ -43,11 +53,14 @@ extension EventLog {
   /// Drops events, and sets when that is done next.
   func dropEvents() {
     dropObserver.take()?.logWillDrop(self)
-    let reduction = LogReduction(self, excess: count - (bound.limit - bound.limit / 4))
-    bound.droppedEvents += reduction.events
-    bound.droppedExecutions += bound.executions.add(reduction.executions)
-    removeRecords(where: reduction.isDropped)
+    let excess = count - (bound.limit - bound.limit / 4)
+    if !removePlainOps(excess) {
+      let reduction = LogReduction(self, excess: excess, executions: bound.takeExecutions())
+      bound.noteDropped(events: reduction.events, reduction.executions)
+      removeRecords(where: reduction.isDropped)
+    }
     // Where little could be dropped, the next attempt comes later and later.
     bound.next = max(bound.limit, count + count / 4)
+    stopAtBound()
   }
 }

@@ -39,6 +39,8 @@ public final class EventLog {
   // stays between the last chunk's base and `limit`.
 
   private(set) var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
+  /// How many records of the oldest chunks aren't ops of one record; see EventLog+PlainOps.swift.
+  var othersInChunks: ContiguousArray<Int?> = []
   /// How many records have been appended.
   @exclusivity(unchecked) private var appended = 0
   /// How many of them have been removed again; see `drain` and `removeRecords`.
@@ -192,6 +194,12 @@ public final class EventLog {
     if count >= bound.next || isHeavy, holders == 0 { dropEvents() }
   }
 
+  /// Has the next attempt to drop events begin at the bound, also within a chunk.
+  func stopAtBound() {
+    guard let cursor, let end = limit, bound.next - count < end - cursor else { return }
+    limit = cursor.advanced(by: max(bound.next - count, 0))
+  }
+
   /// Whether it has more events than it should, and has kept so many large texts since it dropped some that
   /// dropping a few costs less than the texts did.
   private var isHeavy: Bool { count >= bound.limit && heavyBytes >= max(1 << 16, count * 64) }
@@ -220,6 +228,7 @@ public final class EventLog {
     }
     removed = appended
     barrier = appended
+    othersInChunks = []
     // The last chunk is the largest one: it is filled again.
     while chunks.count > 1 { chunks.removeFirst().deallocate() }
     cursor = chunks.first?.baseAddress
@@ -292,9 +301,28 @@ public final class EventLog {
     }
     removed += total - places[total]
     barrier = appended
+    othersInChunks = []
     while chunks.count > target.chunk + 1 { chunks.removeLast().deallocate() }
     cursor = chunks.last.flatMap { $0.baseAddress?.advanced(by: target.offset) }
     limit = chunks.last.flatMap { $0.baseAddress?.advanced(by: $0.count) }
+    heavyBytes = 0
+    recount()
+  }
+
+  /// Replaces the oldest chunks, but not the last one, by those of their records that are left. The others have no texts.
+  func replaceChunks(_ front: Int, with left: ContiguousArray<LogRecord>) {
+    removed += chunks.prefix(front).reduce(-left.count) { $0 + $1.count }
+    barrier = appended
+    for chunk in chunks.prefix(front) { chunk.deallocate() }
+    chunks.removeFirst(front)
+    let others = othersInChunks.prefix(front).reduce(0) { $0 + ($1 ?? 0) }
+    othersInChunks.removeFirst(front)
+    if !left.isEmpty {
+      let chunk = UnsafeMutableBufferPointer<LogRecord>.allocate(capacity: left.count)
+      _ = chunk.initialize(from: left)
+      chunks.insert(chunk, at: 0)
+      othersInChunks.insert(others, at: 0)
+    }
     heavyBytes = 0
     recount()
   }

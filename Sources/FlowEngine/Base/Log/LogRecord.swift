@@ -32,6 +32,16 @@ enum LogKind: UInt8 {
   case undo
   /// An op isn't executed, because its result is known from a kept run: as a log.
   case kept
+
+  /// Whether it only tells what an execution has done.
+  var isDetail: Bool {
+    switch self {
+    case .log, .progress, .add, .replace, .remove, .state, .transition, .program, .request, .wait,
+      .programStart, .requestStart:
+      true
+    default: false
+    }
+  }
 }
 
 /// The meaning of the 8 bytes of a payload.

@@ -21,10 +21,8 @@ struct LogReduction {
   private(set) var isDropped: [Bool]
   /// How many events are dropped, of which an `executed` record is two.
   private(set) var events = 0
-  /// The scope that was counted last, and whether it has steps.
-  private var counted: (scope: UInt32, hasSteps: Bool) = (.max, false)
-  /// The executions of which everything is dropped.
-  private(set) var executions = ExecutionCounts()
+  /// Counts the executions of which everything is dropped.
+  private(set) var executions: ExecutionCounts
 
   /// The executions in the order of their starts, and the ones that enclose them; -1 means the run itself.
   private var fates: ContiguousArray<Fate> = []
@@ -34,50 +32,18 @@ struct LogReduction {
   /// Whether there are records that are dropped before whole executions are.
   private var hasDetails = false
 
-  init(_ log: EventLog, excess: Int) {
+  init(_ log: EventLog, excess: Int, executions: consuming ExecutionCounts) {
     self.log = log
+    self.executions = executions
     self.excess = excess
     isDropped = [Bool](repeating: false, count: log.count)
-    if dropPlainOps() { return }
     readFates()
     if hasDetails {
       drop { kind, fate in kind == .log && fate.contains(.hasEnded) && !fate.contains(.hasFailed) }
-      drop { kind, fate in Self.isDetail(kind) && !fate.contains(.hasFailed) }
+      drop { kind, fate in kind.isDetail && !fate.contains(.hasFailed) }
     }
     dropExecutions { $0 == .hasEnded }
     dropExecutions { $0 == .hasEnded || $0 == [.hasEnded, .enclosesOthers] }
-  }
-
-  /// Drops the oldest ops that are one record each: they have succeeded at once and enclose nothing. Returns false, without
-  /// having dropped anything, when something else would come before them. Most logs that are full consist of such ops,
-  /// and the general way, which looks at what each record belongs to, costs several times as much.
-  private mutating func dropPlainOps() -> Bool {
-    var plain = 0
-    var others = 0
-    var mayDrop = true
-    log.forEachStoredRecord { _, record in
-      if isPlainOp(record) {
-        plain += 1
-        return
-      }
-      others += 1
-      switch record.kind {
-      // Undone and repeated ops are kept.
-      case .retry, .undoStart, .undo: mayDrop = false
-      default: if Self.isDetail(record.kind) { mayDrop = false }
-      }
-    }
-    guard mayDrop, plain >= excess, others <= log.count / 16 else { return false }
-    log.forEachStoredRecord { index, record in
-      guard excess > 0, isPlainOp(record) else { return }
-      count(record)
-      drop(index, record)
-    }
-    return true
-  }
-
-  private func isPlainOp(_ record: LogRecord) -> Bool {
-    record.isExecuted && record.first == 0 && (record.scope != 0 || log.id(of: record) != 0)
   }
 
   /// Drops the oldest of the chosen records.
@@ -104,7 +70,9 @@ struct LogReduction {
         let parent = Int(parents[execution])
         chosen[execution] =
           parent >= 0 && chosen[parent] || excess > 0 && isChosen(fates[execution])
-        if chosen[execution], !isDropped[index], record.kind != .groupCreated { count(record) }
+        if chosen[execution], !isDropped[index], record.kind != .groupCreated {
+          executions.add(record, of: log)
+        }
       }
       if execution >= 0, chosen[execution], !isDropped[index] { drop(index, record) }
     }
@@ -114,26 +82,6 @@ struct LogReduction {
     isDropped[index] = true
     events += record.isExecuted ? 2 : 1
     excess -= 1
-  }
-
-  private mutating func count(_ record: LogRecord) {
-    if record.scope != counted.scope {
-      // Only steps of flows count one by one: elsewhere a position is the index of an item, which may be any number.
-      let kind = log.scopes[Int(record.scope)].kind
-      counted = (record.scope, kind == .flow || kind == .top)
-    }
-    executions.add(
-      scope: record.scope, position: counted.hasSteps ? record.position : LogRecord.ownPosition)
-  }
-
-  /// Events that only tell what an execution has done.
-  private static func isDetail(_ kind: LogKind) -> Bool {
-    switch kind {
-    case .log, .progress, .add, .replace, .remove, .state, .transition, .program, .request, .wait,
-      .programStart, .requestStart:
-      true
-    default: false
-    }
   }
 
   // MARK: Executions
@@ -188,7 +136,7 @@ struct LogReduction {
         return
       default: break
       }
-      if Self.isDetail(record.kind) { hasDetails = true }
+      if record.kind.isDetail { hasDetails = true }
       let execution = current[place] ?? execution(enclosing: record.scope)
       executionOfRecord.append(execution)
       guard execution >= 0 else { return }
@@ -224,34 +172,25 @@ struct LogReduction {
 
 /// How many executions there were at places: steps of flows, and groups as wholes.
 struct ExecutionCounts {
+  private(set) var sum = 0
   private var counts: [UInt32: ContiguousArray<Int>] = [:]
-  /// Those of the scope that was counted last: most are of the same one.
-  private var last: (scope: UInt32, counts: ContiguousArray<Int>)?
+  /// Those of the scope that was counted last: most are of the same one. Only steps of flows count one by one:
+  /// elsewhere a position is the index of an item, which may be any number.
+  private var last: (scope: UInt32, hasSteps: Bool, counts: ContiguousArray<Int>)?
 
-  mutating func add(scope: UInt32, position: UInt32, count: Int = 1) {
-    if last?.scope != scope {
-      store()
-      last = (scope, counts.removeValue(forKey: scope) ?? [])
+  mutating func add(_ record: LogRecord, of log: EventLog) {
+    if last?.scope != record.scope {
+      if let (scope, _, values) = last.take() { counts[scope] = values }
+      let kind = log.scopes[Int(record.scope)].kind
+      let known = counts.removeValue(forKey: record.scope) ?? []
+      last = (record.scope, kind == .flow || kind == .top, known)
     }
     // The place of the scope itself comes first.
-    let index = Int(position &+ 1)
+    let index = last?.hasSteps == true ? Int(record.position &+ 1) : 0
     let missing = index + 1 - (last?.counts.count ?? 0)
     if missing > 0 { last?.counts.append(contentsOf: repeatElement(0, count: missing)) }
-    last?.counts[index] += count
-  }
-
-  private mutating func store() {
-    if let (scope, values) = last.take() { counts[scope] = values }
-  }
-
-  /// Adds other counts, and returns their sum.
-  mutating func add(_ other: ExecutionCounts) -> Int {
-    var sum = 0
-    other.forEach { scope, position, count in
-      add(scope: scope, position: position, count: count)
-      sum += count
-    }
-    return sum
+    last?.counts[index] += 1
+    sum += 1
   }
 
   /// Calls a function with each place that has executions.

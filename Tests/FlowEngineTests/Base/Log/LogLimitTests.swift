@@ -73,6 +73,45 @@ struct LogLimitTests {
     #expect(run.droppedEvents == counted)
   }
 
+  @Test("Flows that enclose many ops begin before what is left of these, and end after it")
+  func nestedFlows() throws {
+    let loop = EventLoop(clock: VirtualClock())
+    defer { loop.shutdown() }
+    let all = Flow("all").add(Op("FirstOp") { context in context.run.logLimit = 400 })
+    for number in 1...30 {
+      let part = Flow("part\(number)")
+      for step in 1...(20 + number) { part.add(Op("Step\(number)x\(step)Op") { _ in }) }
+      all.add(part)
+    }
+    let run = all.start(on: loop)
+    try run.wait()
+    var open: [RunEvent] = []
+    var ops: [String] = []
+    var parts = 0
+    for event in run.events {
+      switch event.kind {
+      case .start: open.append(event)
+      case .finish:
+        let last = open.popLast()
+        let start = try #require(last)
+        #expect(start.path == event.path && start.time <= event.time)
+        if event.op.hasPrefix("part") { parts += 1 }
+        if event.op.hasPrefix("Step") {
+          ops.append(event.op)
+          #expect(open.last.map { event.path.description.hasPrefix($0.path.description) } == true)
+        }
+      default: break
+      }
+    }
+    #expect(open.isEmpty)
+    let newest = (1...30).flatMap { number in
+      (1...(20 + number)).map { "Step\(number)x\($0)Op" }
+    }
+    #expect(ops.count > 200 && ops.count < 400 && ops == newest.suffix(ops.count))
+    // A flow of which nothing is left is dropped as its ops are.
+    #expect(parts >= 9 && run.droppedEvents == 2 * (1 + newest.count - ops.count + 30 - parts))
+  }
+
   @Test("Failures stay in the log, even if they exceed its limit")
   func failures() throws {
     let loop = EventLoop(clock: VirtualClock())
