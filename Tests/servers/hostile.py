@@ -30,6 +30,7 @@ import zlib
 lock = threading.Lock()
 records = {}  # id -> list of what /echo shows
 closed = {}  # id -> when the client closed the connection, or what it sent afterwards
+ended = set()  # ids of requests whose connections are closed
 sent = {}  # id -> bytes that the socket took
 versions = {}  # id of a file -> its version
 connections = {"accepted": 0, "open": 0, "most": 0}
@@ -228,11 +229,12 @@ def requests(x):
 
 @route
 def state(x):
-    """Counts of connections; when the client closed that of request `of`; how many bytes went out to it."""
+    """Counts of connections; when the client closed that of request `of`, and whether it is closed; how many bytes went out to it."""
     with lock:
         known = dict(connections, now=time.monotonic(), sent=sent.get(x.text("of"), 0))
         if x.text("of") in closed:
             known["closed"] = closed[x.text("of")]
+        known["ended"] = x.text("of") in ended
     x.json(known)
 
 
@@ -574,7 +576,7 @@ def handle(connection, port):
         connections["open"] += 1
         connections["most"] = max(connections["most"], connections["open"])
         number = connections["accepted"]
-    count, rest = 0, b""
+    count, rest, exchange = 0, b"", None
     try:
         while True:
             count += 1
@@ -606,6 +608,8 @@ def handle(connection, port):
         connection.close()
         with lock:
             connections["open"] -= 1
+            if exchange is not None and getattr(exchange, "query", None):
+                ended.add(exchange.text("id"))
 
 
 def listen(name, backlog=1024):

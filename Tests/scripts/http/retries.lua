@@ -62,8 +62,9 @@ check.equal(tries, 3)
 
 -- A kept connection that the server closed meanwhile isn't a failure.
 for _ = 1, 5 do
-  flow.http(server:raw("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", {})):await()
-  flow.sleep(0.002)
+  local id = servers.id()
+  flow.http(server:raw("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", { id = id })):await()
+  servers.eventually(function() return server:state(id).ended end, "the connection is closed")
   check.equal(flow.http { url = server:url("/reply", { body = "y" }), body = "a post" }:await().body, "y")
 end
 

@@ -105,7 +105,7 @@ function servers:requests(id)
   return require "flow.json".decode(servers.curl(self:url("/requests", { of = id })))
 end
 
--- accepted, open and most (connections), sent (bytes, for an id), closed (when its client closed), now.
+-- accepted, open and most (connections), sent (bytes, for an id), closed (when its client closed), ended, now.
 function servers:state(id)
   local state = require "flow.json".decode(servers.curl(self:url("/state", { of = id or "" })))
   -- Without the connection that asked.

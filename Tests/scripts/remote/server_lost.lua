@@ -1,5 +1,4 @@
--- A server that is killed and started again continues where it stopped, also if it has forgotten who receives the reports:
--- no item is lost.
+-- A killed server that is started again continues where it stopped, also if it has forgotten who receives the reports.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local flow = require "flow"

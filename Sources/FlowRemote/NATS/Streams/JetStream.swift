@@ -33,8 +33,9 @@ extension FlowError {
 /// The streams of a connection's servers, by requests that don't block the loop.
 package final class JetStream {
   package let connection: NATSConnection
-  /// The limit for each reply.
-  package var timeout: Duration = .seconds(5)
+  /// The limit for each reply: a server that writes streams and consumers to a busy disk takes many seconds. That it is gone
+  /// is noticed earlier, by the connection.
+  package var timeout: Duration = .seconds(30)
 
   package init(_ connection: NATSConnection) {
     self.connection = connection
