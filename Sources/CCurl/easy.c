@@ -133,13 +133,11 @@ CURLcode ccurl_set_agent(ccurl_easy *easy) {
   return ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_USERAGENT, CCURL_AGENT);
 }
 
-CURLcode ccurl_set_decoding(ccurl_easy *easy) {
-  return ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_ACCEPT_ENCODING, ccurl_encodings);
+bool ccurl_ask_for_encodings(ccurl_easy *easy) {
+  return ccurl_add_header(easy, ccurl_usual_lines[1].data);
 }
 
 CURLcode ccurl_set_usual_lines(ccurl_easy *easy) {
-  CURLcode code = ccurl_set_decoding(easy);
-  if (code != CURLE_OK) return code;
   return ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_HTTPHEADER, ccurl_usual_lines);
 }
 

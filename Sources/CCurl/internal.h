@@ -40,7 +40,6 @@ struct ccurl_library {
   CURLUcode (*curl_url_set)(CURLU *url, CURLUPart part, const char *text, unsigned int flags);
   CURLUcode (*curl_url_get)(CURLU *url, CURLUPart part, char **text, unsigned int flags);
   const char *(*curl_url_strerror)(CURLUcode code);
-  curl_version_info_data *(*curl_version_info)(CURLversion age);
   void (*curl_free)(void *memory);
 };
 
@@ -50,8 +49,15 @@ extern struct ccurl_library ccurl_library;
 /// The list of the lines that tell a server who sends a request, and which encodings the response may
 /// have. Filled by ccurl_load, then constant.
 extern struct curl_slist ccurl_usual_lines[2];
-/// The encodings alone.
-extern const char *ccurl_encodings;
+
+/// Stores the address of a function of a library; false if there is none.
+bool ccurl_find(void *library, const char *name, void *place);
+/// Opens the libraries that decode bodies.
+void ccurl_load_decoders(void);
+/// Opens the library for names of hosts with other letters than those of ASCII.
+void ccurl_load_names(void);
+/// The encodings that they know, as a header names them.
+const char *ccurl_encodings(void);
 
 struct ccurl_multi {
   CURLM *handle;

@@ -12,15 +12,17 @@ struct ccurl_library ccurl_library;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
 
-static bool find(void *library, const char *name, void *place) {
+bool ccurl_find(void *library, const char *name, void *place) {
   void *symbol = dlsym(library, name);
-  if (symbol == NULL) {
-    snprintf(problem, sizeof problem, "libcurl is too old: it has no %s", name);
-    return false;
-  }
   // A pointer to a function: C has no conversion from one to data.
   memcpy(place, &symbol, sizeof symbol);
-  return true;
+  return symbol != NULL;
+}
+
+static bool find(void *library, const char *name, void *place) {
+  if (ccurl_find(library, name, place)) return true;
+  snprintf(problem, sizeof problem, "libcurl is too old: it has no %s", name);
+  return false;
 }
 
 static bool find_all(void *library) {
@@ -35,7 +37,7 @@ static bool find_all(void *library) {
       && FIND(curl_mime_filedata) && FIND(curl_mime_filename) && FIND(curl_mime_type)
       && FIND(curl_share_init) && FIND(curl_share_cleanup) && FIND(curl_share_setopt)
       && FIND(curl_url) && FIND(curl_url_cleanup) && FIND(curl_url_set) && FIND(curl_url_get)
-      && FIND(curl_url_strerror) && FIND(curl_version_info) && FIND(curl_free);
+      && FIND(curl_url_strerror) && FIND(curl_free);
 #undef FIND
 }
 
@@ -45,26 +47,6 @@ struct curl_slist ccurl_usual_lines[2] = {
     {agent_line, &ccurl_usual_lines[1]},
     {encoding_line, NULL},
 };
-const char *ccurl_encodings = encoding_line + sizeof "Accept-Encoding: " - 1;
-
-// Notes the encodings that the library can decode, in its own form.
-static void note_encodings(void) {
-  int features = ccurl_library.curl_version_info(CURLVERSION_NOW)->features;
-  const char *const names[] = {
-      features & CURL_VERSION_LIBZ ? "deflate, gzip" : NULL,
-      features & CURL_VERSION_BROTLI ? "br" : NULL,
-      features & CURL_VERSION_ZSTD ? "zstd" : NULL,
-  };
-  bool has_one = false;
-  for (int i = 0; i < 3; i++) {
-    if (names[i] == NULL) continue;
-    if (has_one) strcat(encoding_line, ", ");
-    strcat(encoding_line, names[i]);
-    has_one = true;
-  }
-  if (!has_one) strcat(encoding_line, "identity");
-}
-
 static void load(void) {
   void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
@@ -74,7 +56,9 @@ static void load(void) {
   } else if (find_all(library) && ccurl_library.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     snprintf(problem, sizeof problem, "libcurl can't be initialized");
   } else if (problem[0] == '\0') {
-    note_encodings();
+    ccurl_load_decoders();
+    ccurl_load_names();
+    strcat(encoding_line, ccurl_encodings());
   }
 }
 

@@ -1,7 +1,42 @@
 // URLs, read by the parser that the request uses: two parsers could disagree about the host.
+#include <dlfcn.h>
+#include <idn2.h>
 #include <stddef.h>
 
 #include "internal.h"
+
+static struct {
+  int (*idn2_to_ascii_8z)(const char *text, char **ascii, int flags);
+  void (*idn2_free)(void *text);
+} library;
+
+void ccurl_load_names(void) {
+  void *idn = dlopen("libidn2.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (idn == NULL || !ccurl_find(idn, "idn2_free", &library.idn2_free)
+      || !ccurl_find(idn, "idn2_to_ascii_8z", &library.idn2_to_ascii_8z))
+    library.idn2_to_ascii_8z = NULL;
+}
+
+// Gives a name in UTF-8 the form that is looked up. libcurl reads such names in the encoding of the process's locale, which
+// is that of C.
+static CURLUcode encode_name(CURLU *url) {
+  char *name = NULL;
+  CURLUcode code = ccurl_library.curl_url_get(url, CURLUPART_HOST, &name, 0);
+  if (code != CURLUE_OK) return code;
+  bool is_plain = true;
+  for (const char *c = name; *c != '\0'; c++) is_plain = is_plain && (unsigned char)*c < 0x80;
+  if (!is_plain && library.idn2_to_ascii_8z != NULL) {
+    char *ascii = NULL;
+    if (library.idn2_to_ascii_8z(name, &ascii, IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL) == IDN2_OK) {
+      code = ccurl_library.curl_url_set(url, CURLUPART_HOST, ascii, 0);
+      library.idn2_free(ascii);
+    } else {
+      code = CURLUE_BAD_HOSTNAME;
+    }
+  }
+  ccurl_library.curl_free(name);
+  return code;
+}
 
 // The part, in the library's memory, or NULL.
 static char *part(CURLU *url, CURLUPart which, unsigned int flags) {
@@ -16,6 +51,7 @@ static CURLUcode read(
   if (code != CURLUE_OK) return code;
   unsigned int flags = CURLU_NON_SUPPORT_SCHEME | (encodes ? CURLU_URLENCODE : 0);
   code = ccurl_library.curl_url_set(url, CURLUPART_URL, text, flags);
+  if (code == CURLUE_OK) code = encode_name(url);
   if (code != CURLUE_OK) return code;
   out->scheme = part(url, CURLUPART_SCHEME, 0);
   out->host = part(url, CURLUPART_HOST, 0);

@@ -4,10 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+void flowsystem_keep_statuses(void) {
+  struct sigaction action;
+  if (sigaction(SIGCHLD, NULL, &action) != 0 || action.sa_handler != SIG_IGN) return;
+  action.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &action, NULL);
+}
 
 void flowsystem_hold_streams(void) {
   for (int fd = 0; fd <= 2; fd++) {
@@ -70,6 +79,14 @@ bool flowsystem_write_file(const char *path, const void *bytes, size_t count) {
 size_t flowsystem_format_g(char *buffer, size_t size, int precision, double number) {
   int length = snprintf(buffer, size, "%.*g", precision, number);
   if (length < 0) return 0;
+  // Whatever the locale of the script: servers, programs and readers of logs don't know it.
+  const char *point = localeconv()->decimal_point;
+  char *found = strcmp(point, ".") != 0 ? strstr(buffer, point) : NULL;
+  if (found != NULL) {
+    *found = '.';
+    length -= (int)strlen(point) - 1;
+    memmove(found + 1, found + strlen(point), strlen(found + strlen(point)) + 1);
+  }
   return (size_t)length < size ? (size_t)length : size - 1;
 }
 

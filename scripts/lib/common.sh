@@ -109,14 +109,14 @@ need_swift() {
   command -v swift >/dev/null || die "swift isn't on the PATH: install the Swift 6.3 toolchain"
 }
 
-need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev libsqlite3-dev libnats-dev pkg-config libstdc++-12-dev binutils; }
+need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev zlib1g-dev libbrotli-dev libzstd-dev libidn2-dev libsqlite3-dev libnats-dev pkg-config libstdc++-12-dev binutils; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
 # handles signals with luv; Chromium shows the pages of runs; the others are servers for requests and messages, and curl to
 # compare with; faketime sets the clock of a program; iproute2 makes networks.
 need_to_test() {
   need_to_build &&
-    need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 chromium curl nginx \
-      nats-server openssh-client openssh-server openssl python3 python3-venv tinyproxy-bin faketime iproute2 &&
+    need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 chromium curl nginx brotli zstd \
+      nats-server openssh-client openssh-server openssl python3 python3-venv tinyproxy-bin faketime iproute2 locales &&
     need_python_packages
 }
 # A screen of a terminal, the trace processor of Perfetto, the messages of OpenTelemetry, a client of NATS, and a kernel of

@@ -64,8 +64,8 @@ CURLcode ccurl_set_size(ccurl_easy *easy, CURLoption option, int64_t size);
 CURLcode ccurl_set_body(ccurl_easy *easy, const void *bytes, size_t count);
 /// Has a request say who sends it.
 CURLcode ccurl_set_agent(ccurl_easy *easy);
-/// Has the library ask for encoded bodies, and decode them.
-CURLcode ccurl_set_decoding(ccurl_easy *easy);
+/// Asks for a body in one of the encodings that a ccurl_decoder knows.
+bool ccurl_ask_for_encodings(ccurl_easy *easy);
 /// Does both for a request that gets no other line and goes through no proxy: a proxy that opens a
 /// tunnel wouldn't get the lines.
 ///
@@ -93,6 +93,31 @@ bool ccurl_lacks_descriptor(ccurl_easy *easy);
 const char *ccurl_text(CURLcode code);
 /// Continues a paused transfer; may call `receive`.
 CURLcode ccurl_continue(ccurl_easy *easy);
+
+/// Decodes one body.
+typedef struct ccurl_decoder ccurl_decoder;
+
+/// Whether there is a decoder for an encoding, by the name that a header gives it, and which one.
+bool ccurl_decodes(const char *name, size_t count, int *kind);
+/// Makes a decoder; NULL without memory.
+ccurl_decoder *ccurl_decoder_make(int kind);
+void ccurl_decoder_free(ccurl_decoder *decoder);
+
+/// Bytes to decode, and a place for the result.
+typedef struct ccurl_part {
+  /// Those that are left afterwards.
+  const uint8_t *bytes;
+  size_t count;
+  uint8_t *place;
+  size_t room;
+  /// How many have been stored. If all of the room was needed, there may be more, also without further bytes.
+  size_t made;
+} ccurl_part;
+
+typedef enum ccurl_decoded { CCURL_DECODED, CCURL_WRONG, CCURL_NO_MEMORY } ccurl_decoded;
+ccurl_decoded ccurl_decode(ccurl_decoder *decoder, ccurl_part *part);
+/// Whether no byte is missing at the end.
+bool ccurl_decoder_is_complete(const ccurl_decoder *decoder);
 
 CURLSH *ccurl_jar_make(void);
 void ccurl_jar_free(CURLSH *jar);

@@ -209,6 +209,9 @@ void flowsystem_end_requests(void);
 /// Ends the programs, then this process as the signal's default action does.
 void flowsystem_end_by_signal(int number) __attribute__((noreturn));
 
+/// Has the system keep the statuses of ended programs, also if the process was started by one that ignores SIGCHLD.
+void flowsystem_keep_statuses(void);
+
 /// Makes sure that descriptors 0, 1 and 2 are in use, so that no file that is opened gets the
 /// number of a closed stream.
 void flowsystem_hold_streams(void);

@@ -73,13 +73,13 @@ public final class HTTPClient {
     if let baseBytes, !request.urlBytes.isWholeURL {
       request.urlBytes = Self.join(baseBytes, request.urlBytes)
     }
-    let names = Set(request.headers.map(\.nameBytes.lowercased))
+    var names = Set(request.headers.map(\.nameBytes.lowercased))
+    if request.authorization != nil { names.insert("authorization") }
     request.headers += headers.filter {
       !names.contains($0.nameBytes.lowercased)
         && (isOwn || !$0.isForOneServer(hiding: secrets))
     }
-    let hasOwn = request.authorization != nil || names.contains("authorization")
-    if isOwn, !hasOwn { request.authorization = authorization }
+    if isOwn, !names.contains("authorization") { request.authorization = authorization }
     if request.cookies == nil { request.cookies = cookies }
     return request
   }
@@ -98,14 +98,22 @@ public final class HTTPClient {
     return one.hasOrigin(of: other)
   }
 
-  /// `https://a/v1` and `items` or `/items`: `https://a/v1/items`.
+  /// `https://a/v1?key=1` and `items` or `/items?n=2`: `https://a/v1/items?key=1&n=2`.
   private static func join(_ base: ByteString, _ path: ByteString) -> ByteString {
     let slash = UInt8(ascii: "/")
+    let mark = UInt8(ascii: "?")
     if path.isEmpty { return base }
-    var start = base
-    while start.bytes.last == slash { start = ByteString(Array(start.bytes.dropLast())) }
-    let rest = ByteString(Array(path.bytes.drop { $0 == slash }))
-    return path.bytes.first == UInt8(ascii: "?") ? base + path : start + "/" + rest
+    let whole = base.bytes.prefix { $0 != UInt8(ascii: "#") }
+    var start = whole.prefix { $0 != mark }
+    let rest = path.bytes.prefix { $0 != mark }
+    if !rest.isEmpty {
+      while start.last == slash { start.removeLast() }
+      start += [slash] + rest.drop { $0 == slash }
+    }
+    let queries = [whole.drop { $0 != mark }, path.bytes.drop { $0 != mark }].map { $0.dropFirst() }
+      .filter { !$0.isEmpty }
+    if !queries.isEmpty { start += [mark] + queries.joined(separator: [UInt8(ascii: "&")]) }
+    return ByteString(Array(start))
   }
 
   // MARK: Limits

@@ -15,6 +15,8 @@ struct HTTPBodyBuffer {
 
   var kind = Kind.memory
   var bytes: [UInt8] = []
+  /// Decodes what comes.
+  var decoder: HTTPDecoder?
   /// Counts `bytes`, of a loop with a meter.
   var held: HeldBytes?
   /// The number of bytes that have come.
@@ -39,5 +41,6 @@ struct HTTPBodyBuffer {
   mutating func drop() {
     bytes = []
     held = nil
+    decoder = nil
   }
 }

@@ -175,25 +175,26 @@ final class HTTPDownload {
     // Another descriptor of the same file keeps its lock until it has its name.
     let lock = resumes && descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1
     defer { if lock >= 0 { close(lock) } }
-    var status = stat()
-    let replaces = !isDevice && path.withCString({ stat($0, &status) }) == .some(0)
-    // By its descriptor: in a sandbox no path's permissions can be changed.
-    if replaces, descriptor >= 0 { fchmod(descriptor, status.st_mode & 0o7777) }
-    let closed = descriptor < 0 ? 0 : close(descriptor)
-    descriptor = -1
-    // A full disk, or a network, may report its error only here.
-    if closed != 0, errno != EINTR { throw failure("write", errno) }
-    if isDevice { return }
-    // Renaming would replace a folder or device that is there by now.
-    if replaces, status.st_mode & S_IFMT != S_IFREG { throw failure("write", EISDIR) }
-    let target = path.withCString { name -> ByteString? in
-      guard let real = realpath(name, nil) else { return nil }
-      defer { free(real) }
-      return ByteString(cString: real)
+    if isDevice {
+      drop()
+      return
     }
-    let place = (target ?? nil) ?? path
-    let renamed = temporary.withCString { from in place.withCString { rename(from, $0) } }
-    guard renamed == .some(.some(0)) else { throw failure("write", errno) }
+    do {
+      let target = try FileTarget(path) { SystemError("write", path, $0) }
+      _ = target.prepare(descriptor)
+      let closed = close(descriptor)
+      descriptor = -1
+      // A full disk, or a network, may report its error only here.
+      if closed != 0, errno != EINTR { throw failure("write", errno) }
+      let problem = target.replace(by: temporary)
+      if problem != 0 { throw failure("write", problem) }
+    } catch {
+      if !resumes {
+        _ = temporary.withCString { unlink($0) }
+        TemporaryPaths.shared.forget(temporary)
+      }
+      throw FlowError.from(error)
+    }
     if resumes {
       _ = tagPath.withCString { unlink($0) }
     } else {

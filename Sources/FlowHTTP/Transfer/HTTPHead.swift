@@ -51,6 +51,15 @@ struct HTTPHead {
     }
   }
 
+  /// The encodings of the body, in the order in which they were applied; nil without any.
+  var encodings: ByteString? { value("content-encoding") }
+
+  /// The mistake because of which nobody knows where the body ends.
+  var problem: ByteString? {
+    guard let lengths = lines.different("content-length") else { return nil }
+    return "the header has several lengths of the body: \(lengths)"
+  }
+
   /// The range of the content that the response has.
   var range: ContentRange? { value("content-range").flatMap { ContentRange($0) } }
 

@@ -83,6 +83,20 @@ struct HTTPHeaderLines {
     return found
   }
 
+  /// The values of the lines with a name, which is in lower case, joined by commas, if they aren't all the same.
+  func different(_ name: StaticString) -> ByteString? {
+    var first: ArraySlice<UInt8>?
+    var differ = false
+    forEach { other, value in
+      guard let other, Self.isName(other, name) else { return }
+      if let first, !first.elementsEqual(value) { differ = true }
+      first = first ?? value
+    }
+    guard differ else { return nil }
+    let values = all.filter { $0.name.equals(name) }.map(\.value.bytes)
+    return ByteString(Array(values.joined(separator: Array(", ".utf8)))).truncated(to: 80)
+  }
+
   private static func isName(_ name: ArraySlice<UInt8>, _ wanted: StaticString) -> Bool {
     guard name.count == wanted.utf8CodeUnitCount else { return false }
     return wanted.withUTF8Buffer { wanted in

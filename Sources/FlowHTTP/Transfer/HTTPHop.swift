@@ -21,7 +21,8 @@ struct HTTPHop {
   /// The first request.
   init(_ request: HTTPRequest, hiding secrets: SecretTexts) throws(HTTPMisuse) {
     self.secrets = secrets
-    url = try HTTPURL(request.fullURL)
+    // As browsers do: the path and the query may have spaces and letters of any alphabet.
+    url = try HTTPURL(request.fullURL, encoding: true)
     let size = request.headers.reduce(url.text.count) {
       $0 + $1.nameBytes.count + $1.valueBytes.count + 4
     }
@@ -127,7 +128,7 @@ struct HTTPHop {
 
   /// The lines of the header that the program has given.
   func givenHeaders(_ request: HTTPRequest) -> [(name: ByteString, value: ByteString)] {
-    let given = request.headers.filter { gives($0) }
+    let given = request.headers.filter { gives($0, of: request) }
     var lines = given.map { (name: $0.nameBytes, value: $0.valueBytes) }
     if case .bearer(let token)? = sentCredentials {
       lines.append(("Authorization", "Bearer " + token))
@@ -141,6 +142,13 @@ struct HTTPHop {
       lines.append(("Idempotency-Key", key))
     }
     return lines
+  }
+
+  /// Whether the program itself has asked for encodings: it gets the body as it comes.
+  func asksForEncodings(_ request: HTTPRequest) -> Bool {
+    request.headers.contains {
+      $0.nameBytes.lowercased.equals("accept-encoding") && gives($0, of: request)
+    }
   }
 
   /// GET without a body is the library's own method, and may be repeated.
@@ -221,15 +229,30 @@ struct HTTPHop {
   private func addHeaders(_ options: CurlOptions, _ request: HTTPRequest) {
     let names = request.headers.map(\.nameBytes.lowercased)
     func lacks(_ name: StaticString) -> Bool { !names.contains { $0.equals(name) } }
+    var cookies: [ByteString] = []
     for header in request.headers {
       let name = header.nameBytes.lowercased
-      if !gives(header) { continue }
+      if !gives(header, of: request) { continue }
       if !hasBody, name.bytes.starts(with: "content-".utf8), request.body != nil { continue }
-      options.add(header.nameBytes, header.valueBytes)
+      // The library joins them with those of a jar to one line.
+      if name.equals("cookie") {
+        cookies.append(header.valueBytes)
+      } else {
+        options.add(header.nameBytes, header.valueBytes)
+      }
+    }
+    if !cookies.isEmpty {
+      options.set(CURLOPT_COOKIE, cookies.dropFirst().reduce(cookies[0]) { $0 + "; " + $1 })
     }
     if lacks("user-agent") { options.setAgent() }
     // A part of a compressed content can't be continued.
-    if lacks("accept-encoding"), !request.resumes { options.setDecoding() }
+    if lacks("accept-encoding") {
+      if request.resumes {
+        options.add("Accept-Encoding", "identity")
+      } else {
+        options.askForEncodings()
+      }
+    }
     if hasBody, lacks("content-type") {
       if case .bytes(_, let type)? = request.body {
         if let type { options.add("Content-Type", type) } else { options.remove("Content-Type") }
@@ -248,9 +271,13 @@ struct HTTPHop {
     }
   }
 
-  /// Whether the server gets a line of the header that the program has given.
-  private func gives(_ header: HTTPHeader) -> Bool {
-    isTrusted || !header.isForOneServer(hiding: secrets)
+  /// Whether the server gets a line of the header that the program has given. Credentials count before a line of
+  /// their own.
+  private func gives(_ header: HTTPHeader, of request: HTTPRequest) -> Bool {
+    if request.authorization != nil, header.nameBytes.lowercased.equals("authorization") {
+      return false
+    }
+    return isTrusted || !header.isForOneServer(hiding: secrets)
   }
 
   private func gives(idempotencyKey: ByteString) -> Bool {
@@ -311,7 +338,7 @@ private final class CurlOptions {
 
   func setAgent() { check(ccurl_set_agent(easy)) }
 
-  func setDecoding() { check(ccurl_set_decoding(easy)) }
+  func askForEncodings() { if !ccurl_ask_for_encodings(easy) { succeeds = false } }
 
   func setUsualLines() { check(ccurl_set_usual_lines(easy)) }
 

@@ -64,6 +64,7 @@ extension HTTPTransfer {
 
   /// Decides what becomes of the body.
   private func prepareBody() throws(FlowError) {
+    if let problem = head.problem { throw receiveError(problem) }
     if redirect != nil, request.redirects > 0 {
       body.kind = .ignored
     } else if request.isChecked, head.status >= 400 {
@@ -72,13 +73,14 @@ extension HTTPTransfer {
       body.kind = .file
       let tag = head.versionTag
       if head.status == 206, let part = hop.part {
-        guard let range = head.range, range.start == part.size, head.canBe(of: part.tag) else {
-          return restart()
-        }
+        // A part of a compressed content can't be continued, and without the size of the content nobody knows its end.
+        guard let range = head.range, range.start == part.size, head.canBe(of: part.tag),
+          head.encodings == nil, range.total != nil
+        else { return restart() }
         body.range = range
         try download.open(at: part.size, tag: part.tag, of: hop.url.text)
       } else {
-        try download.open(at: 0, tag: tag, of: hop.url.text)
+        try download.open(at: 0, tag: head.encodings == nil ? tag : nil, of: hop.url.text)
       }
     } else if request.streams {
       body.kind = .stream
@@ -86,6 +88,11 @@ extension HTTPTransfer {
       newStream = made
       stream = made
       multi.touch(self)
+    }
+    if body.kind != .ignored, replaced == nil, let encodings = head.encodings,
+      !hop.asksForEncodings(request)
+    {
+      do { body.decoder = try HTTPDecoder(encodings) } catch { throw Self.noMemory }
     }
   }
 
@@ -106,6 +113,30 @@ extension HTTPTransfer {
 
   func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
     if !isPaused { lastMoved = multi.now }
+    guard let decoder = body.decoder else { return take(bytes) }
+    do throws(HTTPDecoder.Problem) {
+      let isTaken = try decoder.decode(bytes, while: { !isFull }) { take($0) == $0.count }
+      if isTaken { return bytes.count }
+      return isFull ? pause() : 0
+    } catch {
+      if body.kind == .excerpt {
+        body.decoder = nil
+        body.kind = .ignored
+        return bytes.count
+      }
+      failure =
+        error == .noMemory
+        ? Self.noMemory
+        : receiveError("the body isn't what its encoding says: \(head.encodings ?? "")")
+      return 0
+    }
+  }
+
+  /// Whether a stream has no room for more.
+  private var isFull: Bool { body.kind == .stream && stream?.isFull == true }
+
+  /// Takes a part of the content.
+  private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
     let count = Int64(bytes.count)
     if let download, let range = body.range, body.kind == .file, download.size + count > range.end {
       // Which bytes they are isn't known.
@@ -139,10 +170,7 @@ extension HTTPTransfer {
     case .stream:
       // Nobody reads it any more.
       guard let stream else { return 0 }
-      if stream.isFull {
-        pause()
-        return Int(CURL_WRITEFUNC_PAUSE)
-      }
+      if stream.isFull { return pause() }
       stream.append(bytes)
       multi.touch(self)
     case .excerpt, .ignored:

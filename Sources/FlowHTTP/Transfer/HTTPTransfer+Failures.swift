@@ -50,11 +50,11 @@ extension HTTPTransfer {
       isCertificate: HTTPPhases.lasting.contains(code.rawValue), mayRepeat: request.mayRepeat)
   }
 
-  /// The error of a response that continues a file by nothing.
-  func emptyRangeError(_ range: ContentRange) -> FlowError {
+  /// The error of a response that didn't come as it should; another attempt may get it.
+  func receiveError(_ problem: ByteString) -> FlowError {
     .network(
-      hidden("\(title) failed: the response has no byte of the file from byte \(range.start) on"),
-      phase: .receive, sent: true, mayRepeat: request.mayRepeat)
+      hidden("\(title) failed: \(problem)"), phase: .receive, sent: true,
+      mayRepeat: request.mayRepeat)
   }
 
   /// The error of a response that can't be used.

@@ -167,11 +167,13 @@ final class HTTPTransfer {
     stream?.notify(on: loop)
   }
 
-  func pause() {
+  /// Returns what tells the library to pause: the same bytes come again.
+  func pause() -> Int {
     isPaused = true
     unhold()
     // It would keep a script that doesn't read any more.
     cancelDeadline()
+    return Int(CURL_WRITEFUNC_PAUSE)
   }
 
   /// Continues a stream that was full.
@@ -206,9 +208,12 @@ final class HTTPTransfer {
     var failed = succeeded ? nil : failure ?? networkError(code, easy)
     if succeeded, !head.isComplete {
       // The library takes a header without an end.
-      failed = .network(
-        "\(hidden(title)) failed: the connection was closed within the header", phase: .receive,
-        sent: true, mayRepeat: request.mayRepeat)
+      failed = receiveError("the connection was closed within the header")
+    } else if succeeded, !isCut, body.kind != .excerpt, let decoder = body.decoder,
+      !decoder.isComplete
+    {
+      failed = receiveError(
+        "the body ends too early: its encoding (\(head.encodings ?? "")) has an end of its own")
     }
     let lacksStream = body.kind == .stream && stream == nil
     leave()
@@ -231,7 +236,10 @@ final class HTTPTransfer {
       size < range.total ?? range.end
     {
       // A server may limit the size of a range.
-      guard size > range.start else { return end(.failure(emptyRangeError(range))) }
+      guard size > range.start else {
+        let problem: ByteString = "the response has no byte of the file from byte \(range.start) on"
+        return end(.failure(receiveError(problem)))
+      }
       return continueWithNext()
     }
     if body.kind == .ignored, let location = redirect {

@@ -76,7 +76,6 @@ package struct ServerSentEvents: Sendable {
       name = ""
       data = []
       hasData = false
-      retry = nil
     }
     guard hasData else { return nil }
     return ServerSentEvent(

@@ -355,7 +355,10 @@ extension ScriptHost {
   func text(_ value: LuaValue) throws -> HTTPText? {
     switch value {
     case .string(let text): return HTTPText(text: text)
-    case .integer, .number: return HTTPText(text: try vm.tostringBytes(value), isNumber: true)
+    case .integer(let number):
+      return HTTPText(text: FlowValue.integer(number).logTextBytes, isNumber: true)
+    case .number(let number):
+      return HTTPText(text: FlowValue.number(number).logTextBytes, isNumber: true)
     case .reference:
       guard let secret = secret(in: value) else { return nil }
       switch secret.plain {

@@ -43,9 +43,10 @@ events("id: 7\nevent: a\ndata: x\n\ndata: y\n\nevent: lost\n\ndata: z\n\n", {
   { event = "a", data = "x", id = "7" }, { event = "message", data = "y", id = "7" },
   { event = "message", data = "z", id = "7" },
 })
--- retry is a number of milliseconds in digits; fields that nobody knows and comments are skipped.
+-- retry is a number of milliseconds in digits, and holds for all that follows; fields that nobody knows and comments are skipped.
 events("retry: 1500\ndata: a\n\nretry: soon\ndata: b\n\nother: 1\n:\n::\ndata: c\n\n", {
-  { event = "message", data = "a", retry = 1.5 }, { event = "message", data = "b" }, { event = "message", data = "c" },
+  { event = "message", data = "a", retry = 1.5 }, { event = "message", data = "b", retry = 1.5 },
+  { event = "message", data = "c", retry = 1.5 },
 })
 -- An id with a NUL isn't taken; a byte-order mark at the begin isn't text; one later is.
 check.same(parsed "id: a\0b\ndata: x\n\n", { { event = "message", data = "x" } })
