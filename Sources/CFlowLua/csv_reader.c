@@ -12,23 +12,42 @@ typedef struct csv_reader {
   flowlua_csv_row *row;
   const char *start, *at, *end;
   json_memory text;  // of a field with quotes in it
+  bool has_quotes;   // the row, so that it may have line ends within
   int32_t outcome;
   int names;
   int table;
 } csv_reader;
+
+/// How many bytes the end of a line takes at a place: 0 where there is none, -1 where it isn't known yet. A line ends with a
+/// line feed, a carriage return, or both.
+static int line_end(const csv_reader *r, const char *at) {
+  if (at == r->end) return 0;
+  if (*at != '\r') return *at == '\n';
+  if (at + 1 == r->end) return r->options->is_last ? 1 : -1;
+  return at[1] == '\n' ? 2 : 1;
+}
+
+/// How many lines end before a place. Stores where the last one begins.
+static size_t count_lines(const csv_reader *r, const char *end, const char **line) {
+  size_t count = 0;
+  *line = r->start;
+  for (const char *at = r->start; at < end; at++) {
+    if (*at != '\n' && *at != '\r') continue;
+    if (line_end(r, at) == 2) at += 1;
+    if (at >= end) break;
+    count += 1;
+    *line = at + 1;
+  }
+  return count;
+}
 
 /// Notes what is wrong, and where. Returns false.
 static bool fail(csv_reader *r, const char *at, const char *problem) {
   flowlua_csv_row *row = r->row;
   row->problem = problem;
   row->is_at_end = at == r->end;
-  const char *line = r->start;
-  row->lines = 0;
-  for (const char *each = r->start; each < at; each++) {
-    if (*each != '\n') continue;
-    row->lines += 1;
-    line = each + 1;
-  }
+  const char *line;
+  row->problem_lines = count_lines(r, at, &line);
   row->problem_column = 1;
   for (const char *each = line; each < at; each++)
     if (((uint8_t)*each & 0xC0) != 0x80) row->problem_column += 1;
@@ -49,7 +68,11 @@ static bool read_quoted(csv_reader *r, const char **bytes, size_t *count) {
   bool is_copied = false;
   for (;;) {
     const char *quote = memchr(r->at, '"', (size_t)(r->end - r->at));
-    if (quote == NULL) return run_out(r, r->end, "expected '\"' at the end of a field");
+    if (quote == NULL) {
+      // All that follows is in the field.
+      r->at = r->end;
+      return run_out(r, r->end, "expected '\"' at the end of a field");
+    }
     // Whether another quote follows, which would make one of the two.
     if (quote + 1 == r->end && !r->options->is_last) return run_out(r, quote, NULL);
     bool is_end = quote + 1 == r->end || quote[1] != '"';
@@ -76,14 +99,12 @@ static bool read_quoted(csv_reader *r, const char **bytes, size_t *count) {
 static bool read_plain(csv_reader *r, const char **bytes, size_t *count) {
   const char *at = r->at, separator = (char)r->options->separator;
   *bytes = at;
-  while (at < r->end && *at != separator && *at != '\n') {
+  while (at < r->end && *at != separator && *at != '\n' && *at != '\r') {
     if (*at == '"') return fail(r, at, "expected no quote in a field without quotes");
     at += 1;
   }
   if (at == r->end && !r->options->is_last) return run_out(r, at, NULL);
   r->at = at;
-  // A carriage return belongs to the line feed.
-  if ((at == r->end || *at == '\n') && at > *bytes && at[-1] == '\r') at -= 1;
   *count = (size_t)(at - *bytes);
   return true;
 }
@@ -184,6 +205,7 @@ static bool read_row(csv_reader *r) {
     size_t count;
     bool is_quoted = r->at < r->end && *r->at == '"';
     if (is_quoted) r->at += 1;
+    r->has_quotes = r->has_quotes || is_quoted;
     if (!(is_quoted ? read_quoted(r, &bytes, &count) : read_plain(r, &bytes, &count))) return false;
     if (wanted != 0 && column > wanted) {
       r->row->fields = column;
@@ -197,37 +219,50 @@ static bool read_row(csv_reader *r) {
       r->at += 1;
       continue;
     }
-    if (is_quoted && r->at < r->end && *r->at == '\r') {
-      if (r->at + 1 == r->end && !r->options->is_last) return run_out(r, r->at, NULL);
-      if (r->at + 1 == r->end || r->at[1] == '\n') r->at += 1;
-    }
-    if (r->at == r->end && !r->options->is_last) return run_out(r, r->at, NULL);
-    if (r->at < r->end && *r->at != '\n')
+    int end = line_end(r, r->at);
+    if (end < 0 || (r->at == r->end && !r->options->is_last)) return run_out(r, r->at, NULL);
+    if (end == 0 && r->at < r->end)
       return fail(r, r->at, "expected a separator or the end of the line after a field in quotes");
     r->row->fields = column;
     if (wanted != 0 && column < wanted) return fail(r, r->at, "fields");
-    if (r->at < r->end) r->at += 1;
+    r->at += end;
+    r->row->lines = end > 0;
     return true;
   }
 }
 
+/// Goes to the end of a row that has a problem: what follows it are rows again.
+static void skip_rest(csv_reader *r) {
+  flowlua_csv_row noted = *r->row;
+  // The fields after one that only has another type, or is one too many, may have line ends in quotes.
+  while (r->at < r->end && *r->at == (char)r->options->separator) {
+    const char *bytes;
+    size_t count;
+    r->at += 1;
+    bool is_quoted = r->at < r->end && *r->at == '"';
+    if (is_quoted) r->at += 1;
+    if (is_quoted ? read_quoted(r, &bytes, &count) : read_plain(r, &bytes, &count)) continue;
+    if (r->outcome == FLOWLUA_CSV_INCOMPLETE) return;
+    break;
+  }
+  *r->row = noted;
+  while (r->at < r->end && line_end(r, r->at) == 0) r->at += 1;
+  int end = line_end(r, r->at);
+  if (end < 0 || (r->at == r->end && !r->options->is_last)) r->outcome = FLOWLUA_CSV_INCOMPLETE;
+  else r->at += end;
+}
+
 /// Skips lines without anything in them. false at the end.
 static bool skip_empty(csv_reader *r) {
-  for (;;) {
-    const char *at = r->at;
-    if (at < r->end && *at == '\r') at += 1;
-    if (at < r->end && *at == '\n') {
-      r->at = at + 1;
-      r->row->skipped_lines += 1;
-      r->start = r->at;
-      continue;
-    }
-    if (r->at == r->end || (at == r->end && r->options->is_last)) {
-      r->outcome = r->options->is_last ? FLOWLUA_CSV_END : FLOWLUA_CSV_INCOMPLETE;
-      return false;
-    }
-    return true;
+  int end;
+  while ((end = line_end(r, r->at)) > 0) {
+    r->at += end;
+    r->row->skipped_lines += 1;
+    r->start = r->at;
   }
+  if (end == 0 && r->at < r->end) return true;
+  r->outcome = r->options->is_last ? FLOWLUA_CSV_END : FLOWLUA_CSV_INCOMPLETE;
+  return false;
 }
 
 /// Argument: the reader. [-1, +(0|1), m]
@@ -244,12 +279,12 @@ static int read_csv(lua_State *L) {
     lua_createtable(L, columns == 0 ? 8 : columns, 0);
   }
   r->table = lua_gettop(L);
-  if (!read_row(r)) return 0;
-  for (const char *each = r->start; each < r->at; each++) {
-    each = memchr(each, '\n', (size_t)(r->at - each));
-    if (each == NULL) break;
-    r->row->lines += 1;
-  }
+  bool is_row = read_row(r);
+  if (!is_row && r->outcome == FLOWLUA_CSV_PROBLEM) skip_rest(r);
+  if (!is_row && r->outcome != FLOWLUA_CSV_PROBLEM) return 0;
+  const char *line;
+  if (!is_row || r->has_quotes) r->row->lines = count_lines(r, r->at, &line);
+  if (!is_row) return 0;
   r->outcome = FLOWLUA_CSV_ROW;
   return 1;
 }
@@ -274,7 +309,8 @@ int32_t flowlua_csv_decode(
   lua_pushlightuserdata(L, &r);
   int32_t status = lua_pcall(L, 1, 1, 0);
   flowlua_json_free(L, &r.text);
-  row->used = (size_t)((r.outcome == FLOWLUA_CSV_ROW ? r.at : r.start) - bytes);
+  bool is_whole = r.outcome == FLOWLUA_CSV_ROW || r.outcome == FLOWLUA_CSV_PROBLEM;
+  row->used = (size_t)((is_whole ? r.at : r.start) - bytes);
   row->outcome = r.outcome;
   if (status == LUA_OK && r.outcome != FLOWLUA_CSV_ROW) lua_settop(L, -2);
   return status;

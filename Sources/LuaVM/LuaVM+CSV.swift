@@ -67,8 +67,9 @@ package struct CSVPlace {
   package var bytes = 0
   /// How many empty lines were skipped.
   package var emptyLines = 0
-  /// How many line feeds the row has, up to its problem if it has one.
+  /// How many lines the row has, and how many of them end before its problem.
   package var lines = 0
+  package var linesBeforeProblem = 0
   /// How many fields it has.
   package var fields = 0
 }
@@ -107,7 +108,7 @@ extension LuaVM {
     try check(status)
     let place = CSVPlace(
       bytes: Int(raw.used), emptyLines: Int(raw.skipped_lines), lines: Int(raw.lines),
-      fields: Int(raw.fields))
+      linesBeforeProblem: Int(raw.problem_lines), fields: Int(raw.fields))
     switch Int(raw.outcome) {
     case FLOWLUA_CSV_ROW: return (.row, place)
     case FLOWLUA_CSV_INCOMPLETE: return (.incomplete, place)

@@ -807,13 +807,14 @@ enum {
 /// A row that was read.
 typedef struct flowlua_csv_row {
   int32_t outcome;
-  /// How many bytes were read, how many lines of them are empty ones before the row, and how many line
-  /// feeds the row has; of a problem, those before it.
+  /// How many bytes were read, how many lines of them are empty ones before the row, and how many lines
+  /// the row has; a row with a problem is read to its end.
   size_t used, skipped_lines, lines;
   int32_t fields;
   /// `expected '"' at the end of a field`; "fields" when there are too many or too few.
   const char *_Nullable problem;
-  size_t problem_column;
+  /// How many lines of the row end before the problem, and the character in its line, from 1.
+  size_t problem_lines, problem_column;
   bool is_at_end;
 } flowlua_csv_row;
 

@@ -136,8 +136,13 @@ final class CSVRows: TextIterator {
       return false
     }
     let number = line + place.emptyLines
-    try setNames(table, host) { [unowned self] problem in
-      host.csvError(call, text.path, problem, line: number, column: nil)
+    do {
+      try setNames(table, host) { [unowned self] problem in
+        host.csvError(call, text.path, problem, line: number, column: nil)
+      }
+    } catch {
+      close()
+      throw error
     }
     needsHeader = false
     advance(place)
@@ -149,7 +154,8 @@ final class CSVRows: TextIterator {
     line += place.emptyLines + place.lines
   }
 
-  /// Whether there is no further row. Throws the problem of one, after which the iterator has ended.
+  /// Whether there is no further row. Throws the problem of one; the next call reads what follows it. Without names
+  /// of the columns nothing can.
   private func finish(
     _ row: CSVRow, _ place: CSVPlace, _ host: ScriptHost, _ call: LuaCall
   ) throws -> Bool {
@@ -170,8 +176,9 @@ final class CSVRows: TextIterator {
       problem = "expected \(options.columnCount) fields, got \(least)\(count)"
     }
     let error = host.csvError(
-      call, text.path, problem, line: line + place.emptyLines + place.lines, column: column)
-    close()
+      call, text.path, problem, line: line + place.emptyLines + place.linesBeforeProblem,
+      column: column)
+    if needsHeader { close() } else { advance(place) }
     throw error
   }
 

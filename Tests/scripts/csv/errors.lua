@@ -30,11 +30,40 @@ for _, field in ipairs { "x", "", "nan", "inf", "1.", ".5", "1e", "0x1p3", "1 00
 end
 for _, field in ipairs { "", "yes", "1", "truex" } do typed(field, "boolean", "expected true or false") end
 
--- After an error nothing follows.
-local rows = csv.rows "a\n1,2\n3"
-check.equal(pcall(rows), false)
-check.equal(rows(), nil)
-check.equal(rows(), nil)
+-- After an error the next row follows, whatever the row was.
+local bad = {
+  { "x,y", "expected an integer" }, { 'x,"y\n9,9"', "expected an integer" }, { "1", "expected 2 fields, got 1" },
+  { '1,2,"\r\n",4', "expected 2 fields" }, { 'x,"y\n"z', "expected an integer" }, { '1,a"b,"', "expected no quote" },
+  { '"1" ,"2', "expected a separator" },
+}
+local folder = require "flow.fs".temp_dir()
+for _, line_end in ipairs { "\n", "\r\n", "\r" } do
+  local text, line = "a,b" .. line_end, 2
+  local wanted = {}
+  for i, case in ipairs(bad) do
+    text = ("%s%s%s%d,good%s"):format(text, case[1], line_end, i, line_end)
+    wanted[i] = line
+    line = line + 2 + select(2, case[1]:gsub("\r?\n", ""))
+  end
+  local path = folder .. "/rows.csv"
+  require "flow.fs".write(path, text)
+  for _, source in ipairs { text, { path = path } } do
+    local rows = csv.rows(source, { types = { a = "integer" } })
+    for i, case in ipairs(bad) do
+      local e = check.raises(rows, case[2])
+      check.equal(e.line, wanted[i], case[1])
+      check.same(rows(), { a = i, b = "good" }, case[1])
+    end
+    check.equal(rows(), nil)
+    check.equal(rows(), nil)
+  end
+end
+-- But nothing follows a header that can't be used, and a field without an end.
+for _, text in ipairs { "a,a\n1,2\n", 'a\n"x\n1\n' } do
+  local rows = csv.rows(text)
+  check.equal(pcall(rows), false)
+  check.equal(rows(), nil)
+end
 
 -- A row has a limit, in a text and in a file; a file may have no end of a line, or of a field in quotes.
 local flow = require "flow"

@@ -25,11 +25,14 @@ check.same(all "\n\r\n", {})
 check.same(all "a,b\n", {})
 check.same(all "\u{FEFF}a\n1\n", { { a = "1" } })
 check.same(all "a\n\n1\n\r\n\n2", { { a = "1" }, { a = "2" } })
+-- A carriage return alone ends a line, too.
+check.same(all 'name,n\rAda,36\r\r"Gr\race",85\r', { { name = "Ada", n = "36" }, { name = "Gr\race", n = "85" } })
+check.same(all 'a\r\n1\n2\r3\r\r\n4', { { a = "1" }, { a = "2" }, { a = "3" }, { a = "4" } })
 
 for _, case in ipairs {
   { 'a,"b",c', { "a", "b", "c" } }, { '"a,b","c""d"', { "a,b", 'c"d' } }, { '"a\nb\r\nc",d\n', { "a\nb\r\nc", "d" } },
   { ",,", { "", "", "" } }, { '"",""', { "", "" } }, { '""""', { '"' } }, { '"""a"""', { '"a"' } }, { '"a""""b"', { 'a""b' } },
-  { " a , b ", { " a ", " b " } }, { "é\xff\0,x", { "é\xff\0", "x" } }, { "a\rb,c", { "a\rb", "c" } }, { "a\r", { "a" } },
+  { " a , b ", { " a ", " b " } }, { "é\xff\0,x", { "é\xff\0", "x" } }, { '"a\rb",c', { "a\rb", "c" } }, { "a\r", { "a" } },
   { '"a"\r\n', { "a" } }, { '"a"\r', { "a" } }, { 'a,""', { "a", "" } },
 } do check.same(lists(case[1]), { case[2] }, case[1]) end
 check.same(lists("1\t2\n3\t4", { separator = "\t", types = { [2] = "integer" } }), { { "1", 2 }, { "3", 4 } })
