@@ -1,13 +1,48 @@
 // Files: copying within the kernel, names of errors, and changes in folders.
 #include "CFlowSystem.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 ptrdiff_t flowsystem_copy_range(int from, int to, size_t count) {
-  return copy_file_range(from, NULL, to, NULL, count, 0);
+  ptrdiff_t copied = copy_file_range(from, NULL, to, NULL, count, 0);
+  if (copied >= 0) return copied;
+  if (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP && errno != EBADF)
+    return copied;
+  // Between some file systems the kernel copies nothing.
+  char bytes[1 << 14];
+  ssize_t count_read = read(from, bytes, count < sizeof bytes ? count : sizeof bytes);
+  for (ssize_t done = 0; done < count_read;) {
+    ssize_t written = write(to, bytes + done, (size_t)(count_read - done));
+    if (written > 0) done += written;
+    else if (errno != EINTR) return -1;
+  }
+  return count_read;
+}
+
+bool flowsystem_next_part(int fd, int64_t place, int64_t *start, int64_t *end) {
+  off_t found = lseek(fd, (off_t)place, SEEK_DATA);
+  if (found < 0 && errno == ENXIO) return false;
+  *start = found < 0 ? place : found;
+  // A file system that doesn't know holes has one part.
+  *end = found < 0 ? -1 : lseek(fd, found, SEEK_HOLE);
+  return true;
+}
+
+void flowsystem_copy_attributes(const char *from, int to) {
+  char names[4096], value[4096];
+  ssize_t size = listxattr(from, names, sizeof names);
+  for (ssize_t at = 0; at < size; at += (ssize_t)strlen(names + at) + 1) {
+    const char *name = names + at;
+    // What a program may do was said of its content.
+    if (strcmp(name, "security.capability") == 0) continue;
+    ssize_t count = getxattr(from, name, value, sizeof value);
+    if (count >= 0) fsetxattr(to, name, value, (size_t)count, 0);
+  }
 }
 
 int64_t flowsystem_file_system(const char *path) {

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -91,7 +93,46 @@ static int add_stream(
   return posix_spawn_file_actions_adddup2(actions, fd, i);
 }
 
+static const char *value_of(char *const *environment, const char *name) {
+  size_t count = strlen(name);
+  for (; *environment != NULL; environment++)
+    if (strncmp(*environment, name, count) == 0 && (*environment)[count] == '=')
+      return *environment + count + 1;
+  return NULL;
+}
+
+/// Stores the path of a program that is found on the PATH of its own environment, which isn't that of this process. false
+/// when there is none.
+static bool find_program(const flowsystem_spawn_request *request, const char *path, char *found) {
+  for (const char *at = path;; at++) {
+    size_t count = strcspn(at, ":");
+    // Relative to the folder in which the program starts; an empty part is that folder.
+    const char *folder = *at != '/' && request->cwd != NULL ? request->cwd : "";
+    int length = snprintf(
+        found, PATH_MAX, "%s%s%.*s%s%s", folder, *folder != '\0' ? "/" : "", (int)count, at,
+        count > 0 ? "/" : "./", request->argv[0]);
+    struct stat status;
+    if (length > 0 && length < PATH_MAX && stat(found, &status) == 0 && S_ISREG(status.st_mode)
+        && access(found, X_OK) == 0) {
+      // The system resolves it after the change of the folder.
+      if (*folder != '\0' && *folder != '/')
+        memmove(found, found + strlen(folder) + 1, (size_t)length - strlen(folder));
+      return true;
+    }
+    at += count;
+    if (*at == '\0') return false;
+  }
+}
+
 static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t *pid) {
+  const char *program = request->argv[0];
+  char found[PATH_MAX];
+  const char *path = request->environment != NULL ? value_of(request->environment, "PATH") : NULL;
+  const char *own = value_of(environ, "PATH");
+  if (path != NULL && strchr(program, '/') == NULL && (own == NULL || strcmp(path, own) != 0)) {
+    if (!find_program(request, path, found)) return ENOENT;
+    program = found;
+  }
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   int problem = posix_spawn_file_actions_init(&actions);
@@ -120,7 +161,7 @@ static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t
     problem = posix_spawn_file_actions_addchdir_np(&actions, request->cwd);
   if (problem == 0)
     problem = posix_spawnp(
-        pid, request->argv[0], &actions, &attributes, request->argv,
+        pid, program, &actions, &attributes, request->argv,
         request->environment != NULL ? request->environment : environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);

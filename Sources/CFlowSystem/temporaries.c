@@ -49,7 +49,10 @@ static void empty_folder(removal *removal, int folder, int depth);
 
 static void remove_entry(removal *removal, int folder, const char *name, int depth) {
   if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) return;
-  if (unlinkat(folder, name, 0) == 0 || unlinkat(folder, name, AT_REMOVEDIR) == 0) return;
+  if (unlinkat(folder, name, 0) == 0) return;
+  // A program has made the folder read-only.
+  if (errno == EACCES && fchmod(folder, 0700) == 0 && unlinkat(folder, name, 0) == 0) return;
+  if (unlinkat(folder, name, AT_REMOVEDIR) == 0) return;
   int inner = open_folder(folder, name);
   if (inner >= 0 && depth < DEEPEST) empty_folder(removal, inner, depth + 1);
   else if (inner >= 0) close(inner);

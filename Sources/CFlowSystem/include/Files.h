@@ -7,8 +7,15 @@
 #include <stdint.h>
 
 /// Copies up to `count` bytes between the positions of two regular files, without passing them
-/// through this process. Returns the number of bytes, 0 at the end, or -1 with errno set.
+/// through this process where the kernel can. Returns the number of bytes, 0 at the end, or -1 with errno set.
 ptrdiff_t flowsystem_copy_range(int from, int to, size_t count);
+
+/// Finds the next part of a file that isn't a hole, from a place on: its start, and its end, negative if that isn't known.
+/// Returns false when the rest is a hole, or there is none.
+bool flowsystem_next_part(int fd, int64_t place, int64_t *start, int64_t *end);
+
+/// Gives an open file the extended attributes that a file has, as far as that is permitted.
+void flowsystem_copy_attributes(const char *from, int to);
 
 /// Returns the number of the type of the file system of a path, as <linux/magic.h> lists them, or -1
 /// with errno set.

@@ -2,14 +2,13 @@ internal import Glibc
 
 /// A file that replaces another one in one step: until `commit`, the other one is unchanged.
 ///
-/// The content goes into a temporary file in the same folder, which then gets the name. An existing
-/// file keeps its permissions, and a symbolic link stays a link. Without a `commit` the temporary
-/// file is removed.
+/// The content goes into a temporary file in the same folder, which then takes its `FileTarget`. Without a `commit` the
+/// temporary file is removed.
 final class AtomicFile {
   /// The temporary file, open for writing.
   let descriptor: Int32
   private let temporary: ByteString
-  private let target: ByteString
+  private let target: FileTarget
   private let failure: (Int32) -> SystemError
   private var isOpen = true
 
@@ -29,16 +28,15 @@ final class AtomicFile {
     replacing path: ByteString, mode: mode_t? = nil, followsLink: Bool = true,
     failure: @escaping (Int32) -> SystemError
   ) throws(SystemError) {
-    let (target, present) = followsLink ? try Self.target(of: path, failure) : (path, nil)
-    let (temporary, descriptor) = try Self.makeTemporary(
-      beside: target, for: path, mode: (mode ?? present ?? 0o666) & 0o777, failure)
-    // In a sandbox the permissions of no file can be changed: the umask has removed what it does.
-    if let mode = mode ?? present, fchmod(descriptor, mode) != 0,
-      case let number = errno, number != EPERM
-    {
+    let target =
+      followsLink ? try FileTarget(path, failure: failure) : FileTarget(replacingAnything: path)
+    let (temporary, descriptor, isBeside) = try Self.makeTemporary(
+      beside: target, for: path, mode: (mode ?? target.mode ?? 0o666) & 0o777, failure)
+    let problem = isBeside ? target.prepare(descriptor, mode: mode) : 0
+    if problem != 0 {
       close(descriptor)
       Self.remove(temporary)
-      throw failure(number)
+      throw failure(problem)
     }
     self.descriptor = descriptor
     self.temporary = temporary
@@ -60,17 +58,13 @@ final class AtomicFile {
     // A full disk, or a network, may report its error only here.
     if close(descriptor) != 0, problem == 0, errno != EINTR { problem = errno }
     if problem == 0, cancellation.isRequested { problem = ECANCELED }
-    if problem == 0 {
-      let renamed = temporary.withCString { from in target.withCString { rename(from, $0) } }
-      if renamed != .some(.some(0)) { problem = errno }
-    }
+    if problem == 0 { problem = target.replace(by: temporary) }
     guard problem == 0 else {
       Self.remove(temporary)
       if cancellation.isRequested { throw .cancelled }
       throw failure(problem)
     }
     TemporaryPaths.shared.forget(temporary)
-    Self.syncFolder(of: target)
   }
 
   private static func remove(_ temporary: ByteString) {
@@ -78,38 +72,14 @@ final class AtomicFile {
     TemporaryPaths.shared.forget(temporary)
   }
 
-  /// The target of a path after following symbolic links, and its permissions if it exists.
-  private static func target(
-    of path: ByteString, _ failure: (Int32) -> SystemError
-  ) throws(SystemError) -> (ByteString, mode_t?) {
-    var status = stat()
-    guard let found = path.withCString({ stat($0, &status) }) else { throw .nul(in: path) }
-    guard found == 0 else {
-      guard errno == ENOENT else { throw failure(errno) }
-      // Also for a link without a target: the link itself is replaced then.
-      return (path, nil)
-    }
-    // Renaming would replace a device with a file.
-    if status.st_mode & S_IFMT == S_IFDIR { throw failure(EISDIR) }
-    guard status.st_mode & S_IFMT == S_IFREG else {
-      throw SystemError("can't write '\(path)': not a regular file", code: EINVAL)
-    }
-    // Renaming only needs the folder's permissions; a write-protected file must stay.
-    if let allowed = path.withCString({ access($0, W_OK) }), allowed != 0 { throw failure(errno) }
-    let real = path.withCString { name -> ByteString? in
-      guard let resolved = realpath(name, nil) else { return nil }
-      defer { free(resolved) }
-      return ByteString(Array(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved))))
-    }
-    guard case .some(.some(let resolved)) = real else { throw failure(errno) }
-    return (resolved, status.st_mode & 0o7777)
-  }
-
+  /// Makes the temporary file in the folder of the target, or elsewhere if that folder can't be written but the target can.
   private static func makeTemporary(
-    beside target: ByteString, for path: ByteString, mode: mode_t,
+    beside target: FileTarget, for path: ByteString, mode: mode_t,
     _ failure: (Int32) -> SystemError
-  ) throws(SystemError) -> (ByteString, Int32) {
-    let folder = folder(of: target)
+  ) throws(SystemError) -> (ByteString, Int32, isBeside: Bool) {
+    var folder = FileTarget.folder(of: target.path)
+    var mode = mode
+    var isBeside = true
     // The name isn't derived from the file's own, which may have the maximum length already.
     for _ in 0..<100 {
       let number = Array(String(UInt64.random(in: 0 ... .max), radix: 36).utf8)
@@ -121,25 +91,16 @@ final class AtomicFile {
       }
       if descriptor >= 0 {
         TemporaryPaths.shared.insert(name, isFolder: false)
-        return (name, descriptor)
+        return (name, descriptor, isBeside)
       }
-      if errno != EEXIST { throw failure(errno) }
+      if isBeside, target.exists, [EACCES, EPERM, EROFS].contains(errno) {
+        folder = Folders.temporary + "/"
+        mode = 0o600
+        isBeside = false
+      } else if errno != EEXIST {
+        throw failure(errno)
+      }
     }
     throw failure(EEXIST)
-  }
-
-  /// The folder of a path with its last slash; empty for the working directory.
-  private static func folder(of path: ByteString) -> ByteString {
-    ByteString(Array(path.bytes.dropLast(path.lastPathComponent.count)))
-  }
-
-  /// Flushes the new name to the disk too. Not every file system supports that; the content is safe
-  /// anyway.
-  private static func syncFolder(of path: ByteString) {
-    let folder = folder(of: path)
-    let opened = DirectoryEntries.open(folder.isEmpty ? "." : folder, follows: true)
-    guard let descriptor = opened, descriptor >= 0 else { return }
-    fsync(descriptor)
-    close(descriptor)
   }
 }

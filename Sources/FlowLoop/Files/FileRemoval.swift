@@ -37,6 +37,40 @@ package enum FileRemoval {
     }
   }
 
+  /// Removes a temporary folder with all that is in it, also where programs have made folders that can't be written.
+  /// Blocks.
+  ///
+  /// - Throws: A `SystemError`, also when there is nothing at the path.
+  package static func removeTemporary(_ path: ByteString) throws(SystemError) {
+    do throws(SystemError) {
+      try remove(path, recursive: true, Cancellation())
+    } catch {
+      guard error.code == EACCES else { throw error }
+      try call("remove", path) { chmod($0, 0o700) }
+      var opener = Opener()
+      try FileTree(path: path, verb: "remove", cancellation: Cancellation())
+        .walk(follows: false, &opener)
+      try remove(path, recursive: true, Cancellation())
+    }
+  }
+
+  /// Makes the folders of a tree writable for their owner.
+  private struct Opener: FileTreeVisitor {
+    var names: [ByteString] = []
+
+    mutating func found(
+      _ name: UnsafeBufferPointer<UInt8>, _ kind: FileKind, in folder: [UInt8]
+    ) -> Bool {
+      if kind == .directory { names.append(ByteString(name)) }
+      return kind == .directory
+    }
+
+    mutating func didRead(_ folder: [UInt8], _ descriptor: Int32) throws(SystemError) {
+      for name in names { _ = name.withCString { fchmodat(descriptor, $0, 0o700, 0) } }
+      names.removeAll(keepingCapacity: true)
+    }
+  }
+
   private struct Visitor: FileTreeVisitor {
     let tree: FileTree
     /// The entries of the folder that aren't folders.

@@ -45,7 +45,8 @@ package struct FileStatus: Sendable {
   package static func exists(_ path: ByteString) throws(SystemError) -> Bool {
     guard let result = path.withCString({ access($0, F_OK) }) else { throw .nul(in: path) }
     if result == 0 { return true }
-    if errno == ENOENT || errno == ENOTDIR { return false }
+    // A link that leads to itself, and a name that no file can have, lead to nothing.
+    if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(errno) { return false }
     throw SystemError("stat", path, errno)
   }
 

@@ -88,37 +88,43 @@ package enum Files {
     // The identity of another user isn't passed on.
     let copy = try AtomicFile(
       replacing: target, mode: source.status.st_mode & 0o777, failure: failure)
-    if try !copyInKernel(source, copy.descriptor, cancellation, failure) {
-      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: chunk, alignment: 16)
-      defer { buffer.deallocate() }
-      while true {
-        let count = try source.read(into: buffer, cancellation)
-        if count == 0 { break }
-        try writeAll(buffer[..<count], to: copy.descriptor, cancellation, failure)
-      }
-    }
+    try copyContent(of: source, to: copy.descriptor, cancellation, failure)
     try copy.commit(cancellation)
   }
 
-  /// Copies within the kernel, which may share the blocks of the disk; returns whether that was
-  /// possible.
-  private static func copyInKernel(
-    _ source: borrowing InputFile, _ target: Int32, _ cancellation: Cancellation,
+  /// Copies a content; the holes of a file stay holes.
+  private static func copyContent(
+    of source: borrowing InputFile, to target: Int32, _ cancellation: Cancellation,
     _ failure: (Int32) -> SystemError
-  ) throws(SystemError) -> Bool {
-    // Files of /proc have no size and can't be copied so, which looks like the end.
-    guard source.isRegular, source.status.st_size > 0 else { return false }
-    var hasCopied = false
+  ) throws(SystemError) {
+    // Files of /proc have no size, and look empty to the kernel's way of copying.
+    guard source.isRegular, source.status.st_size > 0 else {
+      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: chunk, alignment: 16)
+      defer { buffer.deallocate() }
+      while case let count = try source.read(into: buffer, cancellation), count > 0 {
+        try writeAll(buffer[..<count], to: target, cancellation, failure)
+      }
+      return
+    }
+    var place: Int64 = 0
     while true {
-      try cancellation.check()
-      let count = flowsystem_copy_range(source.descriptor, target, 8 * chunk)
-      if count == 0 { return hasCopied }
-      if count > 0 {
-        hasCopied = true
-      } else if errno != EINTR {
-        let isUnsupported = [EXDEV, EINVAL, ENOSYS, EOPNOTSUPP, EBADF].contains(errno)
-        if isUnsupported, !hasCopied { return false }
-        throw failure(errno)
+      var hole: Int64 = 0
+      guard flowsystem_next_part(source.descriptor, place, &place, &hole) else {
+        guard let size = source.currentStatus()?.st_size,
+          ftruncate(target, max(size, off_t(place))) == 0
+        else { throw failure(errno) }
+        return
+      }
+      guard lseek(source.descriptor, off_t(place), SEEK_SET) == place,
+        lseek(target, off_t(place), SEEK_SET) == place
+      else { throw failure(errno) }
+      while hole < 0 || place < hole {
+        try cancellation.check()
+        let left = hole < 0 ? 8 * chunk : min(8 * chunk, Int(hole - place))
+        let count = flowsystem_copy_range(source.descriptor, target, left)
+        // The end, also of a file that has become shorter.
+        if count == 0 { return }
+        if count > 0 { place += Int64(count) } else if errno != EINTR { throw failure(errno) }
       }
     }
   }

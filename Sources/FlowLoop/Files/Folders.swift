@@ -40,17 +40,18 @@ package enum Folders {
     if result != 0 { throw SystemError("rename", path, to: target, errno) }
   }
 
+  /// The folder for temporary files: that of the environment variable `TMPDIR`, or `/tmp`.
+  static var temporary: ByteString {
+    guard let variable = getenv("TMPDIR"), variable.pointee != 0 else { return "/tmp" }
+    return ByteString(Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable))))
+  }
+
   /// Makes a new folder for temporary files, which only this user can open: in the folder of the
   /// environment variable `TMPDIR`, or in `/tmp`. Blocks.
   ///
   /// - Returns: Its path. `TemporaryPaths` removes it at the latest when the process exits.
   package static func makeTemporary() throws(SystemError) -> ByteString {
-    var parent: ByteString = "/tmp"
-    if let variable = getenv("TMPDIR"), variable.pointee != 0 {
-      parent = ByteString(
-        Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable))))
-    }
-    let template = parent.joined(with: Array("flowlua-XXXXXX".utf8)[...])
+    let template = temporary.joined(with: Array("flowlua-XXXXXX".utf8)[...])
     var bytes = template.bytes.map { CChar(bitPattern: $0) } + [0]
     let made = bytes.withUnsafeMutableBufferPointer { buffer in
       buffer.baseAddress.flatMap { mkdtemp($0) } != nil

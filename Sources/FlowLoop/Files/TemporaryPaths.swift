@@ -38,7 +38,7 @@ package final class TemporaryPaths: @unchecked Sendable {
       paths[path] = Temporary(isFolder: isFolder, noted: noted)
     }
     pthread_mutex_unlock(mutex)
-    if isLate { try? FileRemoval.remove(path, recursive: isFolder, Cancellation()) }
+    if isLate { Self.remove(path, isFolder: isFolder) }
   }
 
   /// Forgets a path, which is removed or has another name now.
@@ -54,9 +54,17 @@ package final class TemporaryPaths: @unchecked Sendable {
   package func removeFolder(_ path: ByteString) throws(SystemError) {
     defer { forget(path) }
     do throws(SystemError) {
-      try FileRemoval.remove(path, recursive: true, Cancellation())
+      try FileRemoval.removeTemporary(path)
     } catch {
       if error.code != ENOENT { throw error }
+    }
+  }
+
+  private static func remove(_ path: ByteString, isFolder: Bool) {
+    if isFolder {
+      try? FileRemoval.removeTemporary(path)
+    } else {
+      try? FileRemoval.remove(path, recursive: false, Cancellation())
     }
   }
 
@@ -67,7 +75,7 @@ package final class TemporaryPaths: @unchecked Sendable {
     isClosed = true
     pthread_mutex_unlock(mutex)
     for (path, temporary) in left {
-      try? FileRemoval.remove(path, recursive: temporary.isFolder, Cancellation())
+      Self.remove(path, isFolder: temporary.isFolder)
       forget(path)
     }
   }
