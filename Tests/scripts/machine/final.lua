@@ -7,19 +7,29 @@ local function machine(options)
   options.name, options.start = "m", "one"
   return flow.machine(options)
 end
--- The any-step's next doesn't lead on from it; its events do.
-local m = machine {
-  emit = function(result) return result == "bad" and "error" or nil end,
-  flow.any_step { on("error", forward "alert"), flow.next(forward "last") },
-  step("one", { run = give "1" }),
-  step("alert", { run = give "alert", final = true }),
-  step("last", { run = function(state) return state == "1" and "bad" or "2" end, final = true }),
-}
-local run = m:run()
+-- The any-step doesn't lead on from it, whatever the event is; the step's own events do.
+local function ending(event, ...)
+  return machine {
+    emit = function(result) if result == "bad" then return event end end,
+    flow.any_step { on("error", forward "alert"), flow.next(forward "last") },
+    step("one", { run = give "1" }),
+    step("alert", { run = give "alert", final = true }),
+    step("last", { run = function(state) return state == "1" and "bad" or "2" end, final = true, ... }),
+  }
+end
+for _, event in ipairs { "error", "no handler knows it" } do
+  local run = ending(event):run()
+  assert(run.ok, run.error)
+  check.equal(run.result, "bad")
+  check.contains(run:summary(), "[m] one -> last\n")
+end
+local own = ending("again", on("again", forward "alert"))
+local run = own:run()
 assert(run.ok, run.error)
 check.equal(run.result, "alert")
-check.contains(run:summary(), "[m] one -> last\n", "[m] last -> alert on error\n")
-check.contains(m:mermaid(), "s3 --> [*]", "s4 --> [*]")
+check.contains(run:summary(), "[m] last -> alert on again\n")
+check.contains(own:mermaid(), "s3 --> [*]", "s4 --> [*]")
+local m
 -- Where a function says the transitions, it isn't asked.
 local asked = {}
 m = machine {

@@ -68,10 +68,11 @@ final class TransitionTable {
   func place(of number: Int) -> Int { rows.indices.contains(number) ? rows[number].place : -1 }
 
   /// The transition after a step, on an event or without one; nil when neither the step nor the
-  /// any-step has one.
+  /// any-step has one. After a final step only its own count.
   func handler(after number: Int, on event: Int?) -> MachineHandler? {
     guard let event else { return rows.indices.contains(number) ? rows[number].next : anyNext }
     let own = steps.indices.contains(number) ? steps[number] : nil
+    if isMarkedFinal(number) { return own?.handler(on: event) }
     let (first, second) = triesAnyStepFirst ? (anyStep, own) : (own, anyStep)
     return first?.handler(on: event) ?? second?.handler(on: event)
   }

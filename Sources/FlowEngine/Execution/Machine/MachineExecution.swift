@@ -487,6 +487,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     var number: Int?
     switch event {
     case .known(let known): number = known
+    case .unknown where table.isMarkedFinal(step): return finishWithState()
     case .unknown(let event):
       fail("has no transition on event '\(event)' for step '\(name(of: step))'")
       return
@@ -494,6 +495,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     }
     if let handler = table.handler(after: step, on: number) {
       takeTransition(handler.transition, number, handler.place)
+    } else if table.isMarkedFinal(step) {
+      finishWithState()
     } else if let number {
       let event = logic.name(ofEvent: number)
       fail("has no transition on event '\(event)' for step '\(name(of: step))'")

@@ -325,7 +325,7 @@ public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: Transit
     if event == nil || known != nil, let handler = table.handler(after: number, on: known) {
       return handler.transition.map { names.names.elements[$0] }
     }
-    if event == nil, table.isFinal(number) { return nil }
+    if table.isMarkedFinal(number) || event == nil && table.isFinal(number) { return nil }
     let what = event.map { "on event '\($0)'" } ?? "without an event"
     let message = "there is no transition \(what) for step '\(step)'" as String
     throw FlowError.usage(ByteString(message))
