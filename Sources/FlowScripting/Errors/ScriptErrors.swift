@@ -37,9 +37,11 @@ extension LuaVM {
   /// without a message.
   private func errorText(_ value: LuaValue) throws -> ByteString? {
     guard case .reference(let table) = value, table.kind == .table else { return nil }
-    let texts = try texts("message\0path\0suggestion\0place", of: table)
+    let texts = try texts("message\0path\0suggestion\0place\0kind", of: table)
     guard let message = texts[0] else { return nil }
-    return FlowError.text(message, path: texts[1], suggestion: texts[2], place: texts[3])
+    return FlowError.text(
+      message, isMissingOutput: texts[4] == "missing_output", path: texts[1], suggestion: texts[2],
+      place: texts[3])
   }
 
   /// A field of a table without metamethods.

@@ -74,8 +74,19 @@ extension ScriptHost {
     if let program = task as? ProcessTask, let field = try host.programField(call, program) {
       return field
     }
-    return try host.taskField(call, task) ?? call.answer(.nil)
+    if let field = try host.taskField(call, task) { return field }
+    if task is HTTPTask, let name = call.bytes(2), responseFields.contains(name) {
+      throw host.usage(call, "'\(name)' is of the response: await the request first")
+    }
+    return call.answer(.nil)
   }
+
+  /// What a response has, but not its request.
+  private static let responseFields: Set<ByteString> = [
+    "status", "ok", "url", "version", "elapsed", "saved", "body", "headers", "timings", "json",
+    "lines",
+    "chunks", "events",
+  ]
 
   /// A field that every task has; nil for another name.
   func taskField(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer? {

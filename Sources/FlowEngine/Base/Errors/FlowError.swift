@@ -298,17 +298,32 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// `[publish/CountOp #1] connection refused`: the path, the message, a suggestion and the place
   /// of a timeout, if there are any.
   package var text: ByteString {
-    Self.text(messageBytes, path: pathBytes, suggestion: suggestionBytes, place: placeBytes)
+    Self.text(
+      messageBytes, isMissingOutput: kind == .missingOutput, path: pathBytes,
+      suggestion: suggestionBytes, place: placeBytes)
   }
 
+  private static let absentStart: ByteString = "can't find "
+  private static let absentEnd: ByteString = " in data bucket"
+
   package static func text(
-    _ message: ByteString, path: ByteString?, suggestion: ByteString?, place: ByteString?
+    _ message: ByteString, isMissingOutput: Bool, path: ByteString?, suggestion: ByteString?,
+    place: ByteString?
   ) -> ByteString {
-    var text = message
+    var text = isMissingOutput ? spelledOut(message) : message
     if let path { text = "[\(path)] \(text)" }
     if let suggestion { text = "\(text) (did you mean <\(suggestion)>?)" }
     if let place { text = "\(text) (at \(place))" }
     return text
+  }
+
+  /// The message of a missing output, which says whose mistake it is: in a line of the log the kind before it does.
+  private static func spelledOut(_ message: ByteString) -> ByteString {
+    let (start, end) = (absentStart.bytes, absentEnd.bytes)
+    guard message.bytes.starts(with: start), message.bytes.suffix(end.count).elementsEqual(end)
+    else { return message }
+    let key = message.bytes.dropFirst(start.count).dropLast(end.count)
+    return "didn't set \(ByteString(Array(key))), which it gives"
   }
 
   /// The same error, attributed to `op` if its place isn't known yet.

@@ -14,6 +14,19 @@ extension FlowValueType {
     case (.any, _), (_, .any), (.predicate, _), (_, .predicate): true
     case (.union(let members), _): members.contains { $0.overlaps(other) }
     case (_, .union(let members)): members.contains { overlaps($0) }
+    case (.literal(let value), _): other.mayHold(value)
+    case (_, .literal(let value)): mayHold(value)
+    case (.map(let key, let value), .map(let otherKey, let otherValue)):
+      key.overlaps(otherKey) && value.overlaps(otherValue)
+    case (.record(let fields), .record(let others)):
+      fields.allSatisfy { field in
+        others.allSatisfy { $0.name != field.name || $0.type.overlaps(field.type) }
+      }
+    case (.map, .builtin(let builtin)), (.builtin(let builtin), .map),
+      (.record, .builtin(let builtin)), (.builtin(let builtin), .record):
+      builtin == .table
+    // An empty list is an empty table, too.
+    case (.map, _), (_, .map), (.record, _), (_, .record): true
     case (.list(let element), .list(let otherElement)): element.overlaps(otherElement)
     case (.list, .builtin(let builtin)), (.builtin(let builtin), .list): builtin == .table
     case (.list, .named), (.named, .list): true
@@ -50,6 +63,9 @@ extension FlowValueType {
     case .list(let element): element
     case .any, .predicate, .named: .any
     case .builtin(let builtin): builtin == .table ? .any : nil
+    case .map(_, let value): value
+    case .record: .any
+    case .literal: nil
     case .union(let members): Self.union(members.compactMap(\.element))
     }
   }

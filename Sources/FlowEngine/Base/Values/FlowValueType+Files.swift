@@ -5,7 +5,7 @@ extension FlowValueType {
     case .builtin(let builtin): builtin == .file
     case .list(let element): element.hasFiles
     case .union(let members): members.contains { $0.hasFiles }
-    case .any, .named, .predicate: false
+    case .any, .named, .literal, .map, .record, .predicate: false
     }
   }
 
@@ -30,7 +30,7 @@ extension FlowValueType {
     case .union(let members):
       let matching = members.first { $0.hasFiles && $0.mismatch(value) == nil }
       matching?.collectFiles(in: value, &paths)
-    case .any, .builtin, .named, .predicate: break
+    case .any, .builtin, .named, .literal, .map, .record, .predicate: break
     }
   }
 
@@ -66,7 +66,7 @@ extension FlowValueType {
       return nil
     case .union(let members):
       return members.lazy.compactMap { $0.fileReason(value, isElement: isElement) }.first
-    case .any, .builtin, .named, .predicate: return nil
+    case .any, .builtin, .named, .literal, .map, .record, .predicate: return nil
     }
   }
 }

@@ -1,6 +1,7 @@
-/// A declared type of a value, as LuaLS writes it: `string`, `integer?`, `string[]`, `A|B`.
+/// A declared type of a value, as LuaCATS writes it: `string`, `integer?`, `string[]`, `A|B`, `(A|B)[]`, `"a"|"b"`, `1|2`,
+/// `table<string, integer>`, `{ name: string, age: integer? }`, `fun(a: string): boolean`.
 ///
-/// `?` binds to the whole union. Names that aren't built in are those of metatables (`__name`).
+/// `?`, and `nil` among others, bind to the whole union. Names that aren't built in are those of metatables (`__name`).
 /// Confined to one thread when it holds a predicate.
 public final class FlowValueType {
   enum Shape {
@@ -9,6 +10,12 @@ public final class FlowValueType {
     /// The `__name` of a metatable.
     case named(ByteString)
     case list(FlowValueType)
+    /// A string or an integer.
+    case literal(FlowValue)
+    /// A table whose keys and values are of types.
+    case map(FlowValueType, FlowValueType)
+    /// A table with fields.
+    case record([(name: ByteString, type: FlowValueType)])
     case union([FlowValueType])
     /// nil when the value matches, else the name of the expected type in the line.
     case predicate((FlowValue) -> ByteString?)
@@ -55,7 +62,7 @@ public final class FlowValueType {
     case .builtin(.function): .function
     case .union(let members):
       members.reduce(into: ValueKinds()) { $0.formUnion($1.kinds.subtracting(.absent)) }
-    case .builtin, .named, .list, .predicate: []
+    case .builtin, .named, .list, .literal, .map, .record, .predicate: []
     }
   }
 
@@ -76,7 +83,7 @@ public final class FlowValueType {
     case .predicate: true
     case .union(let members): members.contains { $0.isTested }
     case .list(let element): element.isTested
-    case .any, .builtin, .named: false
+    case .any, .builtin, .named, .literal, .map, .record: false
     }
   }
 
@@ -105,7 +112,21 @@ public final class FlowValueType {
       if members.contains(where: { $0.mismatch(value) == nil }) { return nil }
     default: if matches(value) { return nil }
     }
-    return hasFiles ? nameWithReason(value) : nameBytes
+    if hasFiles { return nameWithReason(value) }
+    return missingElement(value).map { "\(nameBytes) (it has no item \($0))" } ?? nameBytes
+  }
+
+  /// The number of the first element that a list with a hole lacks; nil for anything else.
+  private func missingElement(_ value: FlowValue) -> Int64? {
+    guard case .list = shape, case .opaque(let table) = value, table.listCount() == nil,
+      let entries = Self.entries(of: value)
+    else { return nil }
+    let numbers = Set(
+      entries.compactMap { entry -> Int64? in
+        if case .integer(let number) = entry.key, number >= 1 { number } else { nil }
+      })
+    guard numbers.count == entries.count else { return nil }
+    return (1...Int64(numbers.count + 1)).first { !numbers.contains($0) }
   }
 
   private func matches(_ value: FlowValue) -> Bool {
@@ -123,7 +144,29 @@ public final class FlowValueType {
       }
       guard let count = list.listCount() else { return false }
       return (0..<count).allSatisfy { element.mismatch(list.element(at: $0)) == nil }
+    case .literal(let literal):
+      switch (literal, value) {
+      case (.bytes(let wanted), .bytes(let text)): return wanted == text
+      case (.integer(let wanted), .integer(let number)): return wanted == number
+      default: return false
+      }
+    case .map(let key, let element):
+      guard let entries = Self.entries(of: value) else { return false }
+      return entries.allSatisfy {
+        key.mismatch($0.key) == nil && element.mismatch($0.value) == nil
+      }
+    case .record(let fields):
+      guard case .opaque(let table) = value, Self.entries(of: value) != nil else { return false }
+      return fields.allSatisfy {
+        guard let value = table.field($0.name), !value.isNull else { return $0.type.isOptional }
+        return $0.type.mismatch(value) == nil
+      }
     }
+  }
+
+  private static func entries(of value: FlowValue) -> [(key: FlowValue, value: FlowValue)]? {
+    guard case .opaque(let table) = value, table.matches(typeName: "table") else { return nil }
+    return table.entries()
   }
 
   private static func matches(_ value: FlowValue, _ builtin: Builtin) -> Bool {

@@ -3,6 +3,8 @@ struct ValueTypeParser {
   /// The most `[]` after a name: limits how deep `mismatch` recurses, whatever a script has
   /// written.
   private static let maximumListDepth = 16
+  /// The most types within one another.
+  private static let maximumDepth = 16
 
   /// Names from other languages that people write for a built-in type out of habit.
   private static let habits: [String: String] = [
@@ -16,6 +18,7 @@ struct ValueTypeParser {
   private let text: ByteString
   private let bytes: [UInt8]
   private var offset = 0
+  private var depth = 0
 
   init(_ text: ByteString) {
     self.text = text
@@ -23,41 +26,161 @@ struct ValueTypeParser {
   }
 
   mutating func parse() throws(TypeSyntaxError) -> FlowValueType {
+    let type = try union()
+    skipSpaces()
+    guard offset == bytes.count else {
+      throw malformed("'\(ByteString([bytes[offset]]))' isn't expected there")
+    }
+    return type
+  }
+
+  /// Parses members with `|` between them.
+  private mutating func union() throws(TypeSyntaxError) -> FlowValueType {
+    depth += 1
+    defer { depth -= 1 }
+    guard depth <= Self.maximumDepth else { throw malformed("too many types within types") }
+    skipSpaces()
+    let start = offset
     var members: [FlowValueType] = []
     var isOptional = false
+    var hasNil = false
     repeat {
-      members.append(try member())
+      if consume(word: "nil") { hasNil = true } else { members.append(try member()) }
       if consume("?") {
         guard !isOptional else { throw malformed("'?' stands twice") }
         isOptional = true
       }
     } while consume("|")
-    skipSpaces()
-    guard offset == bytes.count else {
-      throw malformed("'\(ByteString([bytes[offset]]))' isn't expected there")
+    guard let first = members.first else {
+      throw TypeSyntaxError("unknown type 'nil' (did you mean 'any'?)")
     }
-    let shape: FlowValueType.Shape = members.count == 1 ? members[0].shape : .union(members)
-    return FlowValueType(name: trimmed(), isOptional: isOptional, shape: shape)
+    let text = ByteString(Array(bytes[start..<offset])).trimmingSpaces
+    if members.count == 1, !isOptional, !hasNil {
+      return FlowValueType(name: text, isOptional: first.isOptional, shape: first.shape)
+    }
+    return FlowValueType(
+      name: text, isOptional: isOptional || hasNil || members.contains(where: \.isOptional),
+      shape: members.count == 1 ? first.shape : .union(members))
   }
 
-  /// Parses one member of a union: a name and any number of `[]`.
+  /// Parses one member of a union, and any number of `[]`.
   private mutating func member() throws(TypeSyntaxError) -> FlowValueType {
     skipSpaces()
     let start = offset
+    var type = try single()
+    var lists = 0
+    while consume("[") {
+      guard consume("]") else { throw malformed("'[' without ']'") }
+      lists += 1
+      guard lists <= Self.maximumListDepth else { throw malformed("too many '[]'") }
+      type = FlowValueType(
+        name: ByteString(Array(bytes[start..<offset])), isOptional: false, shape: .list(type))
+    }
+    return type
+  }
+
+  /// Parses a name, a literal, or a form in brackets.
+  private mutating func single() throws(TypeSyntaxError) -> FlowValueType {
+    let start = offset
+    func type(_ shape: FlowValueType.Shape) -> FlowValueType {
+      FlowValueType(
+        name: ByteString(Array(bytes[start..<offset])), isOptional: false, shape: shape)
+    }
+    if consume("(") {
+      let inner = try union()
+      guard consume(")") else { throw malformed("'(' without ')'") }
+      return FlowValueType(
+        name: type(.any).nameBytes, isOptional: inner.isOptional, shape: inner.shape)
+    }
+    if consume("{") { return type(.record(try fields())) }
+    if let literal = try literal() { return type(.literal(literal)) }
+    if consume(word: "table"), consume("<") {
+      let key = try union()
+      guard consume(",") else { throw malformed("'table<' without two types") }
+      let value = try union()
+      guard consume(">") else { throw malformed("'<' without '>'") }
+      return type(.map(key, value))
+    }
+    offset = start
+    if consume(word: "fun"), consume("(") {
+      try skipFunction()
+      return type(.builtin(.function))
+    }
+    offset = start
     while offset < bytes.count, Self.isNameByte(bytes[offset], isFirst: offset == start) {
       offset += 1
     }
     guard offset > start else { throw malformed("a type's name is missing") }
-    let name = ByteString(Array(bytes[start..<offset]))
-    var type = FlowValueType(name: name, isOptional: false, shape: try Self.shape(of: name))
-    var depth = 0
-    while consume("[") {
-      guard consume("]") else { throw malformed("'[' without ']'") }
-      depth += 1
-      guard depth <= Self.maximumListDepth else { throw malformed("too many '[]'") }
-      type = FlowValueType(name: type.nameBytes + "[]", isOptional: false, shape: .list(type))
+    return type(try Self.shape(of: ByteString(Array(bytes[start..<offset]))))
+  }
+
+  /// The fields of a table, after its `{`.
+  private mutating func fields() throws(TypeSyntaxError) -> [(
+    name: ByteString, type: FlowValueType
+  )] {
+    var fields: [(name: ByteString, type: FlowValueType)] = []
+    while !consume("}") {
+      skipSpaces()
+      let name = bytes[offset...].prefix { $0 == UInt8(ascii: "_") || $0.isWordByte }
+      offset += name.count
+      let isOptional = consume("?")
+      guard !name.isEmpty, consume(":") else { throw malformed("a field is 'name: type'") }
+      let type = try union()
+      fields.append(
+        (
+          ByteString(Array(name)),
+          FlowValueType(
+            name: type.nameBytes, isOptional: isOptional || type.isOptional, shape: type.shape)
+        ))
+      if !consume(","), !consume(";"), bytes[offset...].first != UInt8(ascii: "}") {
+        throw malformed("'{' without '}'")
+      }
     }
-    return type
+    return fields
+  }
+
+  /// Passes the parameters of a function, after `(`, and its results: no value tells them.
+  private mutating func skipFunction() throws(TypeSyntaxError) {
+    var open = 1
+    while open > 0 {
+      guard offset < bytes.count else { throw malformed("'(' without ')'") }
+      if bytes[offset] == UInt8(ascii: "(") { open += 1 }
+      if bytes[offset] == UInt8(ascii: ")") { open -= 1 }
+      offset += 1
+    }
+    guard consume(":") else { return }
+    repeat { _ = try union() } while consume(",")
+  }
+
+  /// A string in quotes or an integer.
+  private mutating func literal() throws(TypeSyntaxError) -> FlowValue? {
+    guard let first = bytes[offset...].first else { return nil }
+    if first == UInt8(ascii: "\"") || first == UInt8(ascii: "'") {
+      guard let end = bytes[(offset + 1)...].firstIndex(of: first) else {
+        throw malformed("a quote has no end")
+      }
+      defer { offset = end + 1 }
+      return .bytes(ByteString(Array(bytes[(offset + 1)..<end])))
+    }
+    let digits = bytes[offset...].dropFirst(first == UInt8(ascii: "-") ? 1 : 0)
+      .prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    guard !digits.isEmpty else { return nil }
+    let text = String(decoding: bytes[offset..<digits.endIndex], as: UTF8.self)
+    guard let number = Int64(text) else { throw malformed("'\(ByteString(text))' is too large") }
+    offset = digits.endIndex
+    return .integer(number)
+  }
+
+  /// Passes a whole word.
+  private mutating func consume(word: StaticString) -> Bool {
+    skipSpaces()
+    let rest = bytes[offset...]
+    let isThere = word.withUTF8Buffer { rest.starts(with: $0) }
+    guard isThere else { return false }
+    let end = offset + word.utf8CodeUnitCount
+    if end < bytes.count, Self.isNameByte(bytes[end], isFirst: false) { return false }
+    offset = end
+    return true
   }
 
   private static func shape(of name: ByteString) throws(TypeSyntaxError) -> FlowValueType.Shape {
@@ -114,10 +237,8 @@ struct ValueTypeParser {
     }
   }
 
-  private static func isSpace(_ byte: UInt8) -> Bool { byte == 32 || byte == 9 }
-
   private mutating func skipSpaces() {
-    while offset < bytes.count, Self.isSpace(bytes[offset]) { offset += 1 }
+    while offset < bytes.count, bytes[offset].isSpace { offset += 1 }
   }
 
   private mutating func consume(_ character: Unicode.Scalar) -> Bool {
@@ -127,14 +248,28 @@ struct ValueTypeParser {
     return true
   }
 
-  /// The text without the spaces around it.
-  private func trimmed() -> ByteString {
-    let text = bytes.drop(while: Self.isSpace)
-    return ByteString(
-      Array(text.prefix(text.count - text.reversed().prefix(while: Self.isSpace).count)))
-  }
-
   private func malformed(_ reason: ByteString) -> TypeSyntaxError {
     TypeSyntaxError("malformed type '\(text)': \(reason)")
+  }
+}
+
+extension UInt8 {
+  fileprivate var isSpace: Bool { self == 32 || self == 9 }
+
+  fileprivate var isWordByte: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), 0x80...0xFF:
+      true
+    default: false
+    }
+  }
+}
+
+extension ByteString {
+  /// The text without the spaces around it.
+  fileprivate var trimmingSpaces: ByteString {
+    let text = bytes.drop { $0.isSpace }
+    return ByteString(Array(text.prefix(text.count - text.reversed().prefix { $0.isSpace }.count)))
   }
 }

@@ -228,7 +228,9 @@ final class GroupExecution: MemberGroup {
     guard let source = ListSource(value, isSecret: isSecret) else {
       let shown = parent.bucket.shown(value, of: input)
       return refuse(
-        .mismatchedInput(dispatcher.input, shown, wanted: "any[]", hiding: loop.secrets))
+        .mismatchedInput(
+          dispatcher.input, shown, wanted: FlowValueType.any.list.mismatch(shown.plain) ?? "any[]",
+          hiding: loop.secrets))
     }
     log(.groupCreated, .integer(Int64(source.count)))
     if source.count == 0, !dispatcher.allowEmpty {
