@@ -145,6 +145,12 @@ final class Interpreter {
       if succeeds { messages.say(exceeded) }
       return TimeLimit.status
     }
+    if succeeds, let option = keeping?.uselessOption {
+      messages.say(
+        "option '\(option)' has had no effect: no run was kept; it belongs to '--keep' or '--resume'"
+      )
+      return 2
+    }
     return succeeds ? 0 : 1
   }
 

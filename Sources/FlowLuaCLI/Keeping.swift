@@ -62,7 +62,7 @@ final class Keeping {
   private static var variable: ByteString? {
     guard let value = getenv("FLOWLUA_KEEP") else { return nil }
     let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
-    return text.isEmpty || text == "0" ? nil : text
+    return ["", "0", "no", "off", "false"].contains(text) ? nil : text
   }
 
   /// The path without links, from the root; as it is if there is no such file.
@@ -111,8 +111,10 @@ final class Keeping {
     host.onKeeping = { [unowned self] keeping in
       Self.messages = messages
       Self.open = keeping
+      keepsRuns = true
       if rehearses { keeping.onRehearsal = { [unowned self] in note($0, $1) } }
       Self.isRehearsal = rehearses
+      keeping.onWrongChoice = { Self.end(because: "option '--from': \($0.messageBytes)") }
       if case .run(let id)? = choice {
         keeping.onMissingRun = { Self.end(withoutRun: id, because: $0, of: $1) }
       }
@@ -123,6 +125,18 @@ final class Keeping {
     } else {
       host.keep(makeOptions()) { messages.say($0) }
     }
+  }
+
+  /// Whether the options or the script have asked for kept runs.
+  private var keepsRuns = false
+
+  /// An option about kept runs that has had no effect; nil: each had one. A script may ask for kept runs itself, so only
+  /// its end tells.
+  var uselessOption: ByteString? {
+    guard !keepsRuns, let given = arguments.options.kept else { return nil }
+    if !given.settlements.isEmpty { return "--settle" }
+    if given.trustsCode { return "--trust-code" }
+    return given.store == nil ? nil : "--store"
   }
 
   // MARK: Rehearsals
@@ -235,9 +249,14 @@ final class Keeping {
         "the latest runs of the script: "
           + (runs ?? []).suffix(5).reduce("") { $0.isEmpty ? $1 : "\($0), \($1)" }
       }
-    messages?.say("option '--resume=\(id)': \(error.messageBytes); \(known)")
+    end(because: "option '--resume=\(id)': \(error.messageBytes); \(known)")
+  }
+
+  /// Ends the process because of a mistake of the command line.
+  private static func end(because mistake: ByteString) -> Never {
+    messages?.say(mistake)
     EventLoop.endPrograms()
-    exit(1)
+    exit(2)
   }
 
   /// The exit status of a script that SIGTERM has ended, and that `--resume` continues.

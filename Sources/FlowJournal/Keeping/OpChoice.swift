@@ -19,8 +19,18 @@ extension KeptWork {
   /// Whether it is what a name stands for, or executes within that.
   func isWithin(_ name: ByteString) -> Bool {
     let names = names()
-    if self.name == name || names.shown == name { return true }
-    let around: ByteString = "/\(names.path)/"
+    return self.name == name || names.shown == name || names.path.isPath(within: name)
+  }
+}
+
+extension OpRecord {
+  /// Whether it is of what a name stands for, or of an op within that.
+  package func isWithin(_ name: ByteString) -> Bool { op == name || path.isPath(within: name) }
+}
+
+extension ByteString {
+  fileprivate func isPath(within name: ByteString) -> Bool {
+    let around: ByteString = "/\(self)/"
     // Without its number a name is that of all items of a group, and with it that of an item with any label.
     let hasNumber = name.bytes.lastIndex(of: UInt8(ascii: "#")).map { sign in
       let digits = name.bytes[(sign + 1)...]

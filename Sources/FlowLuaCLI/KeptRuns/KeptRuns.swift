@@ -38,10 +38,15 @@ struct KeptRuns {
       if let mirror { return try perform(command, MirroredStore(mirror, in: folder)) }
       switch command {
       case .list: list(try openToRead().runs(), folder)
-      case .show(let id): try show(id, try openToRead())
+      case .show(let id):
+        let store = try openToRead()
+        return try aboutRun { () throws(FlowError) in try show(id, store) }
       case .forget(let id):
-        try openToWrite().forget(id)
-        report([id])
+        let store = try openToWrite()
+        return try aboutRun { () throws(FlowError) in
+          try store.forget(id)
+          report([id])
+        }
       case .forgetOlder(let seconds, let text):
         report(try openToWrite().forget(olderThan: seconds), olderThan: text)
       case .verify: return try verify(try openToRead())
@@ -50,6 +55,18 @@ struct KeptRuns {
     } catch {
       Output.error(program: program, error.messageBytes)
       return 1
+    }
+  }
+
+  /// The status of a command about one run: one that isn't there is a mistake of the command line.
+  private func aboutRun(_ body: () throws(FlowError) -> Void) throws(FlowError) -> Int32 {
+    do throws(FlowError) {
+      try body()
+      return 0
+    } catch {
+      guard error.storeProblem == .missing else { throw error }
+      Output.error(program: program, error.messageBytes)
+      return 2
     }
   }
 
@@ -72,10 +89,12 @@ struct KeptRuns {
       list(try copy.runs(ofAllScripts: isAboutAll), copy.store.folder)
     case .show(let id):
       try copy.fetchAll(ofAllScripts: isAboutAll)
-      try show(id, copy.store)
+      return try aboutRun { () throws(FlowError) in try show(id, copy.store) }
     case .forget(let id):
-      try copy.forget(id)
-      report([id])
+      return try aboutRun { () throws(FlowError) in
+        try copy.forget(id)
+        report([id])
+      }
     case .forgetOlder(let seconds, let text):
       report(try copy.forget(olderThan: seconds), olderThan: text)
     case .verify:

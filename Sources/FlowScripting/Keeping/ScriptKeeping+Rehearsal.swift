@@ -32,6 +32,22 @@ extension ScriptKeeping {
     )
   }
 
+  /// Refuses a name that no op of a finished run has: only its final steps would be executed, and the run would count as
+  /// unfinished.
+  func checkChoice(_ id: ByteString, _ store: JournalStore) throws {
+    guard case .from(let name) = options.choice, case .finished = try store.run(id).state else {
+      return
+    }
+    let records = try store.records(of: id)
+    if records.contains(where: { $0.isWithin(name) }) { return }
+    let near = NearestName.of(name.description, in: records.map(\.op.description))
+    let hint = near.map { " (did you mean '\($0)'?)" as ByteString } ?? ""
+    let error = FlowError(
+      .error, "no op of run \(id), which has finished, is named '\(name)'\(hint)")
+    onWrongChoice?(error)
+    throw error
+  }
+
   /// Makes a keeper that writes nothing.
   func openRehearsal() throws -> any RunKeeper {
     let store: JournalStore

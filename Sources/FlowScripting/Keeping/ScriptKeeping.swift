@@ -78,6 +78,8 @@ package final class ScriptKeeping: RunMonitor {
   /// Called when the run that was named isn't there, with the reason and the ids of those that the script has, the
   /// oldest first; nil if they aren't known.
   package var onMissingRun: ((FlowError, [ByteString]?) -> Void)?
+  /// Called when no op of a finished run has the name of those to execute again, before anything is written.
+  package var onWrongChoice: ((FlowError) -> Void)?
   private var store: JournalStore?
   private(set) var keeper: (any RunKeeper)?
   private var kept: KeptRun? { (keeper as? Keeper)?.kept }
@@ -171,7 +173,9 @@ package final class ScriptKeeping: RunMonitor {
       var kept: KeptRun?
       switch options.resumption {
       case _ where options.choice.isOfKeptRun:
-        kept = try resume(runToRepeat(in: store), store, copy)
+        let id = try runToRepeat(in: store)
+        try checkChoice(id, store)
+        kept = try resume(id, store, copy)
       case .none: break
       case .latest: kept = try resume(nil, store, copy)
       case .run(let id): kept = try resume(id, store, copy)

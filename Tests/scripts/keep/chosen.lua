@@ -93,8 +93,7 @@ runs(0, { "--from", "UploadOp #3", "--settle", "PayOp=again" }, "UploadOp3 shop:
 runs(0, { "--resume=" .. id }, "CleanOp", "did finish")
 -- Names that nothing has.
 check.contains(runs(1, { "--only", "UplodOp" }), "no op of the script has that name")
-check.contains(runs(1, { "--from", "UplodOp" }, "CleanOp", "did finish"),
-  "--from 'UplodOp' has executed nothing: no op that was reached has that name")
+check.contains(runs(2, { "--from", "UplodOp" }), "is named 'UplodOp' (did you mean 'UploadOp'?)")
 
 -- A failure after it undoes what has finished, also in earlier processes.
 runs(1, { "--from", "order", environment = { FAIL = "PayOp" } }, "cart", "ship", "undo", "CleanOp", "did finish")

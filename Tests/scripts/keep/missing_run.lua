@@ -8,7 +8,7 @@ flow.new("work"):add(flow.op("LastOp", function(ctx) effect "last" if os.getenv 
 local function missing(options)
   options.environment = { FAIL = 1 }
   local result = script:run(options)
-  check.equal(result.status, 1)
+  check.equal(result.status, 2)
   check.equal(select(2, result.stderr:gsub("\n", "")), 1, result.stderr)
   return result.stderr
 end

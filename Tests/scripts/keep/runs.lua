@@ -105,14 +105,14 @@ shows(list[1], "^run " .. list[1] .. ": finished\n  script   script.lua\n  words
 shows(list[2], "unfinished\n", "%[UploadOp #3 [^\n]+ failed after " .. duration .. " [^\n]+: no\\nnetwork\n")
 shows(list[3], "%[UploadOp #3 [^\n]+ started " .. time .. " %(in ship")
 shows(list[4], ": executing %(pid " .. live.pid .. "%)\n")
-check.contains(fails(1, "--show", "r0"), "there is no run 'r0' in the store '.flowlua'")
+check.contains(fails(2, "--show", "r0"), "there is no run 'r0' in the store '.flowlua'")
 script:run { "--resume=" .. list[3] }
 shows(list[3], ": finished\n", "  executed by 2 processes\n")
 script:effects()
 
 -- Removing: not one that is being executed.
 check.contains(fails(1, "--forget", list[4]), "run " .. list[4] .. " is being executed by process " .. live.pid)
-check.contains(fails(1, "--forget", "r0"), "there is no run 'r0'")
+check.contains(fails(2, "--forget", "r0"), "there is no run 'r0'")
 check.equal(succeeds("--forget", list[2]), "removed run " .. list[2] .. "\n")
 check.equal(succeeds("--forget", "--older-than", "4w"), "no run is older than 4w\n")
 check.equal(succeeds "--verify", "verified 3 runs\n")

@@ -127,5 +127,5 @@ check.contains(misuse("--from", "A", "--from", "B"), "'--from' takes one op")
 check.contains(misuse "--only=", "option '--only' needs an op: --only 'UploadOp #40'")
 check.contains(misuse("--check", "--why"), "option '--check' can't be combined with '--why', '--only' or '--from'")
 local missing = script:run { "--why", "--resume=rzzz" }
-check.equal(missing.status, 1)
+check.equal(missing.status, 2)
 check.contains(missing.stderr, "there is no run 'rzzz' in the store")
