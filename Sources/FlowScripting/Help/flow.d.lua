@@ -745,7 +745,7 @@ local Reduction = {}
 
 ---A move of a machine to a step; made by `flow.forward`, `flow.back` and `flow.stay`.
 ---@class flow.Transition
----@field kind "forward"|"back"|"stay"
+---@field kind "forward"|"back"|"stay"|"retry"
 ---@field step string? The step; nil for `back()` and `stay()`.
 local Transition = {}
 
