@@ -33,9 +33,8 @@ extension FlowError {
 /// The streams of a connection's servers, by requests that don't block the loop.
 package final class JetStream {
   package let connection: NATSConnection
-  /// The limit for each reply: a server that writes streams and consumers to a busy disk takes many seconds. That it is gone
-  /// is noticed earlier, by the connection.
-  package var timeout: Duration = .seconds(30)
+  /// The limit for each reply.
+  package var timeout: Duration = .seconds(5)
 
   package init(_ connection: NATSConnection) {
     self.connection = connection
