@@ -1,7 +1,6 @@
 // Decoding bodies by zlib, brotli and zstd, which libcurl uses as well. libcurl 7.88 doesn't: it takes a body that is cut
 // short as a success, refuses a second member of gzip, and fails for an encoding that it doesn't know.
 #include <brotli/decode.h>
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

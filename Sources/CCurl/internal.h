@@ -1,6 +1,9 @@
 #ifndef CCURL_INTERNAL_H
 #define CCURL_INTERNAL_H
 
+#include <dlfcn.h>
+#include <string.h>
+
 #include "CCurl.h"
 
 /// The name of the program for servers.
@@ -51,11 +54,14 @@ extern struct ccurl_library ccurl_library;
 extern struct curl_slist ccurl_usual_lines[2];
 
 /// Stores the address of a function of a library; false if there is none.
-bool ccurl_find(void *library, const char *name, void *place);
+static inline bool ccurl_find(void *library, const char *name, void *place) {
+  void *symbol = dlsym(library, name);
+  // A pointer to a function: C has no conversion from one to data.
+  memcpy(place, &symbol, sizeof symbol);
+  return symbol != NULL;
+}
 /// Opens the libraries that decode bodies.
 void ccurl_load_decoders(void);
-/// Opens the library for names of hosts with other letters than those of ASCII.
-void ccurl_load_names(void);
 /// The encodings that they know, as a header names them.
 const char *ccurl_encodings(void);
 

@@ -12,13 +12,6 @@ struct ccurl_library ccurl_library;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
 
-bool ccurl_find(void *library, const char *name, void *place) {
-  void *symbol = dlsym(library, name);
-  // A pointer to a function: C has no conversion from one to data.
-  memcpy(place, &symbol, sizeof symbol);
-  return symbol != NULL;
-}
-
 static bool find(void *library, const char *name, void *place) {
   if (ccurl_find(library, name, place)) return true;
   snprintf(problem, sizeof problem, "libcurl is too old: it has no %s", name);
@@ -57,7 +50,6 @@ static void load(void) {
     snprintf(problem, sizeof problem, "libcurl can't be initialized");
   } else if (problem[0] == '\0') {
     ccurl_load_decoders();
-    ccurl_load_names();
     strcat(encoding_line, ccurl_encodings());
   }
 }

@@ -1,6 +1,6 @@
 // URLs, read by the parser that the request uses: two parsers could disagree about the host.
-#include <dlfcn.h>
 #include <idn2.h>
+#include <pthread.h>
 #include <stddef.h>
 
 #include "internal.h"
@@ -10,7 +10,10 @@ static struct {
   void (*idn2_free)(void *text);
 } library;
 
-void ccurl_load_names(void) {
+// Few programs have such names.
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void load(void) {
   void *idn = dlopen("libidn2.so.0", RTLD_NOW | RTLD_LOCAL);
   if (idn == NULL || !ccurl_find(idn, "idn2_free", &library.idn2_free)
       || !ccurl_find(idn, "idn2_to_ascii_8z", &library.idn2_to_ascii_8z))
@@ -25,6 +28,7 @@ static CURLUcode encode_name(CURLU *url) {
   if (code != CURLUE_OK) return code;
   bool is_plain = true;
   for (const char *c = name; *c != '\0'; c++) is_plain = is_plain && (unsigned char)*c < 0x80;
+  if (!is_plain) pthread_once(&once, load);
   if (!is_plain && library.idn2_to_ascii_8z != NULL) {
     char *ascii = NULL;
     if (library.idn2_to_ascii_8z(name, &ascii, IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL) == IDN2_OK) {
