@@ -38,8 +38,10 @@ void flowsystem_copy_attributes(const char *from, int to) {
   ssize_t size = listxattr(from, names, sizeof names);
   for (ssize_t at = 0; at < size; at += (ssize_t)strlen(names + at) + 1) {
     const char *name = names + at;
-    // What a program may do was said of its content.
-    if (strcmp(name, "security.capability") == 0) continue;
+    // These are said of the content: what a program may do, and digests.
+    if (strcmp(name, "security.capability") == 0 || strcmp(name, "security.ima") == 0
+        || strcmp(name, "security.evm") == 0)
+      continue;
     ssize_t count = getxattr(from, name, value, sizeof value);
     if (count >= 0) fsetxattr(to, name, value, (size_t)count, 0);
   }

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
+#include <langinfo.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ size_t flowsystem_format_g(char *buffer, size_t size, int precision, double numb
   int length = snprintf(buffer, size, "%.*g", precision, number);
   if (length < 0) return 0;
   // Whatever the locale of the script: servers, programs and readers of logs don't know it.
-  const char *point = localeconv()->decimal_point;
+  const char *point = nl_langinfo(RADIXCHAR);
   char *found = strcmp(point, ".") != 0 ? strstr(buffer, point) : NULL;
   if (found != NULL) {
     *found = '.';

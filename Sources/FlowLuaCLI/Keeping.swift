@@ -133,7 +133,7 @@ final class Keeping {
   /// An option about kept runs that has had no effect; nil: each had one. A script may ask for kept runs itself, so only
   /// its end tells.
   var uselessOption: ByteString? {
-    guard !keepsRuns, let given = arguments.options.kept else { return nil }
+    guard choice == nil, !keepsRuns, let given = arguments.options.kept else { return nil }
     if !given.settlements.isEmpty { return "--settle" }
     if given.trustsCode { return "--trust-code" }
     return given.store == nil ? nil : "--store"

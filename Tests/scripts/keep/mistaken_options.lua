@@ -22,6 +22,13 @@ for _, words in ipairs { { "--settle", "PayOp=done" }, { "--trust-code" }, { "--
   check.contains(result.stderr, ("option '%s' has had no effect: no run was kept"):format(name))
 end
 check.equal(fs.exists(dir .. "/.flowlua"), false)
+-- A script that was to be kept, but has executed nothing, is no mistake.
+fs.write(dir .. "/idle.lua", "print 'nothing to do'")
+for _, option in ipairs { "--keep", "--resume" } do
+  local idle = flow.exec { host.binary, option, "--store", dir .. "/idle", "--trust-code", dir .. "/idle.lua" }:await()
+  check.equal(idle.stderr, "")
+  check.equal(idle.stdout, "nothing to do\n")
+end
 for _, value in ipairs { "0", "no", "off", "false", "" } do
   run(0, {}, { FLOWLUA_KEEP = value })
   check.equal(fs.exists(dir .. "/.flowlua"), false, value)
