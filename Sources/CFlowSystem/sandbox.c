@@ -127,12 +127,28 @@ static int drop_capabilities(void) {
 
 // MARK: - Entering
 
+// A sanitizer's runtime reads /proc/self/maps before the sandbox is closed, and that of the thread sanitizer has a thread
+// of its own, which stays outside.
+#if __has_feature(thread_sanitizer)
+enum { RUNTIME_THREADS = 1 };
+#else
+enum { RUNTIME_THREADS = 0 };
+#endif
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+void __sanitizer_sandbox_on_notify(void *arguments);
+static void tell_sanitizer(void) { __sanitizer_sandbox_on_notify(NULL); }
+#else
+static void tell_sanitizer(void) {}
+#endif
+
 // /proc, which would list them, may be out of reach, and a container may refuse unshare.
 bool flowsystem_has_threads(void) {
   if (unshare(CLONE_THREAD) == 0) return false;
+  const int problem = errno;
   struct stat threads;
   // One link for each thread, besides those of any folder.
-  return errno == EINVAL || stat("/proc/self/task", &threads) != 0 || threads.st_nlink > 3;
+  if (stat("/proc/self/task", &threads) != 0) return true;
+  return threads.st_nlink > 3 + RUNTIME_THREADS || (problem == EINVAL && RUNTIME_THREADS == 0);
 }
 
 /// Restricts this thread by the rules and the filter. Returns an outcome, and sets the errno of a report.
@@ -156,6 +172,7 @@ flowsystem_sandbox_outcome flowsystem_enter_sandbox(
     const flowsystem_sandbox *sandbox, flowsystem_sandbox_report *report) {
   *report = (flowsystem_sandbox_report){0};
   if (flowsystem_has_threads()) return FLOWSYSTEM_SANDBOX_THREADS;
+  tell_sanitizer();
   long version = syscall(__NR_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
   if (version < 0) {
     report->problem = errno;

@@ -18,8 +18,7 @@ local first = math.random(10000, 19000)
 local ports = { first, first + 1, first + 2 }
 local one <close> = remote.server { config = cluster_config(1, ports) }
 local two <close> = remote.server { config = cluster_config(2, ports) }
-local three <close> = remote.server { config = cluster_config(3, ports) }
-local all = { one, two, three }
+local all = { one, two }
 
 local function wait_for(text)
   for _ = 1, 3000 do
@@ -34,8 +33,13 @@ local function wait_for(text)
 end
 wait_for "Self is new JetStream cluster metadata leader"
 
-one.url = one.url .. "," .. two.url .. "," .. three.url
-one:join "m1"
+-- The machine comes before the third server, and waits for it: a queue keeps the number of copies it began with.
+one.url = one.url .. "," .. two.url
+local machine = flow.spawn(function() return one:join "m1" end)
+local three <close> = remote.server { config = cluster_config(3, ports) }
+all[3] = three
+machine:await()
+one.url = one.url .. "," .. three.url
 local op = [[
   local Op = flow.op("WorkOp", {
     needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote",
@@ -60,7 +64,7 @@ one:wait_for_report()
 -- All three servers have a copy; two of them are enough for the script to continue.
 local function has(server, stream)
   local path = server.folder .. "/store/jetstream/$G/streams/" .. stream
-  for _ = 1, 1000 do
+  for _ = 1, 6000 do
     if flow.fs.exists(path) then return true end
     flow.sleep(0.01)
   end

@@ -19,8 +19,11 @@ package struct JetStreamProblem: Error, Sendable, Equatable {
   /// There is a stream of the name, with other settings or with the same subjects: nats-server says the latter when two
   /// programs create one at the same time, and of other streams as well.
   static let existingStream: Set<Int64> = [10058, 10065]
-  /// A stream would have more copies than there are servers with room for them.
-  static let tooFewServers: Set<Int64> = [10005, 10023, 10074]
+  /// A stream would have more copies than there are servers with room for them. The servers of a cluster may know each
+  /// other later.
+  static let tooFewServers: Set<Int64> = [10005, 10023]
+  /// The server belongs to no cluster, and keeps one copy.
+  static let noCluster: Int64 = 10074
   /// JetStream isn't enabled, for the account or at all.
   static let disabled: Set<Int64> = [10039, 10076]
 }
@@ -35,6 +38,9 @@ package final class JetStream {
   package let connection: NATSConnection
   /// The limit for each reply.
   package var timeout: Duration = .seconds(5)
+  /// How long a stream's creation waits for further servers of a cluster that has just begun: those that know each other
+  /// tell what room they have when they begin, and then every 10 s.
+  private var patience: Duration = .seconds(12)
 
   package init(_ connection: NATSConnection) {
     self.connection = connection
@@ -137,7 +143,8 @@ package final class JetStream {
     }
   }
 
-  /// Creates a stream, with one copy if the server has no others for more of them.
+  /// Creates a stream, with one copy if the server has no others for more of them. A stream keeps the number of copies
+  /// it began with: in a cluster others are waited for, once for all streams of this connection.
   private func createStream(
     _ settings: StreamSettings, then: @escaping (Result<StreamInfo, FlowError>) -> Void
   ) {
@@ -145,7 +152,16 @@ package final class JetStream {
       guard case .failure(let error) = result, let code = error.jetStreamCode else {
         return then(result)
       }
-      if JetStreamProblem.tooFewServers.contains(code), settings.replicas > 1 {
+      if settings.replicas > 1, JetStreamProblem.tooFewServers.contains(code), patience > .zero {
+        patience -= Self.pause
+        _ = connection.loop.scheduleOutside(after: Self.pause) { [self] in
+          createStream(settings, then: then)
+        }
+        return
+      }
+      if settings.replicas > 1,
+        code == JetStreamProblem.noCluster || JetStreamProblem.tooFewServers.contains(code)
+      {
         var single = settings
         single.replicas = 1
         return createStream(single, then: then)
