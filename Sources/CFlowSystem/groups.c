@@ -19,6 +19,8 @@ struct flowsystem_group {
   /// The argument of kill: minus the leader, or a program without a group of its own; 0 for none.
   /// The process isn't reaped while this is set.
   _Atomic(pid_t) target;
+  /// Whether it has got SIGTERM, which may cut what a first one has begun.
+  _Atomic(bool) is_told;
   struct flowsystem_group *next_free;
 };
 
@@ -60,6 +62,23 @@ static void signal_groups(int number) {
     }
 }
 
+/// Sends SIGTERM to a group that hasn't got it. A stopped process doesn't handle it before it continues.
+static void tell(flowsystem_group *group, pid_t target) {
+  if (!atomic_exchange(&group->is_told, true)) kill(target, SIGTERM);
+  kill(target, SIGCONT);
+}
+
+/// Sends SIGTERM to all groups, and notes what their programs have started.
+static void tell_all(flowsystem_tree *started) {
+  for (block *each = atomic_load(&first_block); each != NULL; each = each->next)
+    for (int i = 0; i < BLOCK_SIZE; i++) {
+      pid_t target = atomic_load(&each->groups[i].target);
+      if (target == 0 || is_running(target) < 0) continue;
+      if (started != NULL) flowsystem_plant_tree(started, target < 0 ? -target : target, target);
+      tell(&each->groups[i], target);
+    }
+}
+
 static bool is_any_running(void) {
   for (block *each = atomic_load(&first_block); each != NULL; each = each->next)
     for (int i = 0; i < BLOCK_SIZE; i++) {
@@ -69,18 +88,33 @@ static bool is_any_running(void) {
   return false;
 }
 
-/// Sends SIGTERM to all groups, and kills those that haven't ended after a second. All of it is
+/// Sends SIGTERM to all programs and to what they have started, and kills what hasn't ended after a second. All of it is
 /// safe in a signal handler.
 void flowsystem_end_programs(void) {
   if (getpid() != atomic_load(&owner)) return;
-  signal_groups(SIGTERM);
-  // A stopped process doesn't handle the signal before it continues.
-  signal_groups(SIGCONT);
-  for (int i = 0; i < 1000 && is_any_running(); i++) {
+  // A signal may come to another thread meanwhile, or to this one.
+  static _Atomic(bool) is_used;
+  flowsystem_tree *started = atomic_exchange(&is_used, true) ? NULL : flowsystem_tree_in_handler();
+  tell_all(started);
+  enum { GRACE = 1000 };
+  for (int i = 0; i < GRACE; i++) {
+    size_t running = flowsystem_tell_tree(started, i >= GRACE / 2);
+    if (running == 0 && !is_any_running()) break;
     struct timespec millisecond = {.tv_nsec = 1000000};
     nanosleep(&millisecond, NULL);
   }
+  flowsystem_kill_tree(started);
   signal_groups(SIGKILL);
+  if (started == NULL) return;
+  flowsystem_clear_tree(started);
+  atomic_store(&is_used, false);
+}
+
+flowsystem_tree *flowsystem_end_program(flowsystem_group *group, int pid, int target) {
+  // Before the signal: the children of a process that has ended have another parent.
+  flowsystem_tree *tree = flowsystem_make_tree(pid, target);
+  tell(group, target);
+  return tree;
 }
 
 /// Ends the groups, then this process by the same signal. Its handler has been removed, and the
@@ -103,6 +137,7 @@ static void watch_end(void) {
   if (is_done) return;
   is_done = true;
   atexit(flowsystem_end_programs);
+  flowsystem_catch_pauses();
   for (int i = 0; i < ENDING_COUNT; i++) {
     struct sigaction action;
     // An ignored signal stays ignored, and a handler of other code stays installed.
@@ -115,6 +150,8 @@ static void watch_end(void) {
     sigaction(ENDING_SIGNALS[i], &action, NULL);
   }
 }
+
+void flowsystem_pause_programs(bool pauses) { signal_groups(pauses ? SIGTSTP : SIGCONT); }
 
 void flowsystem_watch_end(void) {
   if (!atomic_load(&is_asked)) return;
@@ -159,6 +196,7 @@ flowsystem_group *flowsystem_prepare_group(void) {
 }
 
 void flowsystem_enter_group(flowsystem_group *group, int target) {
+  atomic_store(&group->is_told, false);
   atomic_store(&group->target, target);
 }
 

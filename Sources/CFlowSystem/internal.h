@@ -37,8 +37,22 @@ flowsystem_group *flowsystem_prepare_group(void);
 /// the number of a program without a group of its own.
 void flowsystem_enter_group(flowsystem_group *group, int target);
 
-/// Releases the room of a group, before the leader is reaped.
-void flowsystem_release_group(flowsystem_group *group);
+enum { FLOWSYSTEM_MOST_MEMBERS = 512 };
+
+/// The room for a tree that a signal handler uses. Used by one thread at a time.
+flowsystem_tree *flowsystem_tree_in_handler(void);
+
+/// Adds what a program has started to a tree. Safe in a signal handler.
+void flowsystem_plant_tree(flowsystem_tree *tree, int root, int target);
+
+/// Adds what has been started since. Safe in a signal handler.
+void flowsystem_search_tree(flowsystem_tree *tree);
+
+/// Forgets all processes of a tree. Safe in a signal handler.
+void flowsystem_clear_tree(flowsystem_tree *tree);
+
+/// Stops all running programs, or lets them go on. Safe in a signal handler.
+void flowsystem_pause_programs(bool pauses);
 
 /// Puts later groups into memory that a forked process shares. Returns 0 or an errno.
 int flowsystem_share_groups(void);

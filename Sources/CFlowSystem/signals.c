@@ -28,6 +28,8 @@ static _Atomic(int) termination_signal;
 static _Atomic(bool) is_termination_pending;
 /// Whether a further signal is a request of its own once the previous one has been handled.
 static bool repeats_termination;
+/// Whether Ctrl-C has requested the end of the script, so that any further signal is the second one.
+static _Atomic(bool) was_interrupted;
 /// Whether one of the signals has requested the end of the script.
 static _Atomic(bool) was_asked_to_end;
 /// Whether everything is being cancelled, so that a second signal may cut off cleanups.
@@ -75,7 +77,10 @@ static bool ask(int number, const request *what) {
     end_next_time(number);
   // The previous request hasn't been handled.
   if (what->is_asked != NULL && what->is_asked(what->context)) raise(number);
-  if (what->is_asked == NULL) atomic_store(&was_asked_to_end, true);
+  if (what->is_asked == NULL) {
+    atomic_store(&was_asked_to_end, true);
+    if (what == &interruption) atomic_store(&was_interrupted, true);
+  }
   what->function(what->context);
   flowsystem_wake_loop();
   errno = problem;
@@ -109,9 +114,10 @@ static struct sigaction alarm_before;
 static void on_termination(int number) {
   if (flowsystem_is_main_thread()) {
     int none = 0;
-    if (!atomic_compare_exchange_strong(&termination_signal, &none, number)) {
+    bool is_second = atomic_load(&was_interrupted);
+    if (is_second || !atomic_compare_exchange_strong(&termination_signal, &none, number)) {
       if (number == SIGHUP) return;
-      if (!repeats_termination || atomic_load(&is_termination_pending)) {
+      if (is_second || !repeats_termination || atomic_load(&is_termination_pending)) {
         end_next_time(number);
         raise(number);
         return;
@@ -203,12 +209,15 @@ static void on_pause(int number) {
   struct sigaction standard = {.sa_handler = SIG_DFL}, own;
   sigemptyset(&standard.sa_mask);
   sigaction(number, &standard, &own);
+  // They have groups of their own, which the terminal's Ctrl-Z doesn't reach.
+  flowsystem_pause_programs(true);
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, number);
   raise(number);
   pthread_sigmask(SIG_UNBLOCK, &only, NULL);
   // The process continues here.
+  flowsystem_pause_programs(false);
   sigaction(number, &own, NULL);
   errno = problem;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void flowsystem_keep_statuses(void) {
@@ -18,7 +19,23 @@ void flowsystem_keep_statuses(void) {
   sigaction(SIGCHLD, &action, NULL);
 }
 
+/// Lets writes wait for the reader again: a program that has the same pipe or terminal may have made it refuse what it
+/// can't take at once, for all of them. Opened once more, it is this process's own.
+static void let_wait(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  struct stat status;
+  if (flags < 0 || (flags & O_NONBLOCK) == 0 || fstat(fd, &status) != 0) return;
+  if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return;
+  const char *path = fd == STDOUT_FILENO ? "/proc/self/fd/1" : "/proc/self/fd/2";
+  int own = open(path, (flags & (O_ACCMODE | O_APPEND)) | O_NOCTTY | O_CLOEXEC);
+  if (own < 0) return;
+  dup2(own, fd);
+  close(own);
+}
+
 void flowsystem_hold_streams(void) {
+  let_wait(STDOUT_FILENO);
+  let_wait(STDERR_FILENO);
   for (int fd = 0; fd <= 2; fd++) {
     if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
     // The lowest free number is this one. It is opened in the wrong direction: reading or writing

@@ -71,7 +71,7 @@ final class Interpreter {
       host.deprecations =
         refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
-      messages.host = host
+      messages.reportFailuresAtExit(of: host)
       signals.catchTermination(host) {
         messages.reportFailures(of: host)
         monitors.finish()

@@ -38,6 +38,10 @@ final class Monitors: RunMonitor {
       options.progress == .auto && showsProgress && ProgressDisplay.isPossible
       ? ProgressDisplay(options.color) : nil
     plainProgress = options.progress == .plain && showsProgress ? PlainProgress(options.color) : nil
+    guard options.graph != nil || events != nil || summaries != nil || files != nil else { return }
+    Self.last = self
+    // Scripts can end by os.exit too, even before they use flow.
+    atexit { Monitors.last?.finish() }
   }
 
   /// Begins to observe the loop of a host, if an option requires it.
@@ -58,10 +62,6 @@ final class Monitors: RunMonitor {
       loop.keepsChildLogs = true
     }
     if options.trace != nil { host.logsWaits = true }
-    guard options.graph != nil || events != nil || summaries != nil || files != nil else { return }
-    Self.last = self
-    // Scripts can end by os.exit too.
-    atexit { Monitors.last?.finish() }
   }
 
   /// Lets programs and requests of ops continue a trace: that of the environment, or one that `--otlp` begins.

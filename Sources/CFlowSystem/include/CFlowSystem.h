@@ -136,8 +136,33 @@ int flowsystem_spawn(const flowsystem_spawn_request *request, flowsystem_spawned
 /// Returns false when other code has taken the status.
 bool flowsystem_reap(int pid, flowsystem_group *group, int *status);
 
+/// Releases the room of a group: before the leader is reaped, or of a program that can't be ended.
+void flowsystem_release_group(flowsystem_group *group);
+
+/// The processes that a program has started, and those that these have started.
+typedef struct flowsystem_tree flowsystem_tree;
+
+/// Finds what a program has started. NULL without memory.
+flowsystem_tree *flowsystem_make_tree(int root, int target);
+
+/// Asks a program to end: SIGTERM to its group, once. Returns what it has started, or NULL without memory.
+flowsystem_tree *flowsystem_end_program(flowsystem_group *group, int pid, int target);
+
+/// A descriptor that is readable when a process of the tree has ended, until the next call of flowsystem_tell_tree; -1
+/// without a tree, or without a descriptor.
+int flowsystem_tree_descriptor(const flowsystem_tree *tree);
+
+/// Sends SIGTERM to those of the tree that haven't got it and whose parent has ended, or to all. Returns how many
+/// are running. Safe in a signal handler, with NULL as well.
+size_t flowsystem_tell_tree(flowsystem_tree *tree, bool all);
+
+/// Kills those of the tree that are running, and what they have started since. Safe in a signal handler, with NULL as well.
+void flowsystem_kill_tree(flowsystem_tree *tree);
+
+void flowsystem_free_tree(flowsystem_tree *tree);
+
 /// From now on programs end with this process, when it exits or is ended by SIGHUP, SIGINT,
-/// SIGQUIT, SIGPIPE or SIGTERM: their groups get SIGTERM and, after a second at most, SIGKILL.
+/// SIGQUIT, SIGPIPE or SIGTERM: they and what they have started get SIGTERM and, after a second at most, SIGKILL.
 /// Handlers are installed with the first program, for signals that have the default action at that
 /// time.
 void flowsystem_end_programs_with_process(void);

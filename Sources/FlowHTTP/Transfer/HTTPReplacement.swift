@@ -80,10 +80,32 @@ package final class ReplacedRequest {
 
   /// The error of a request that breaks in a phase.
   package func failure(in phase: RequestFailure.Phase) -> FlowError {
-    let sent = [.send, .wait, .receive].contains(phase)
-    return .network(
-      "\(method) \(HTTPURL.shown(url)) failed \(phase.progress)", phase: phase, sent: sent,
-      mayRepeat: request.mayRepeat)
+    .network(
+      "\(method) \(HTTPURL.shown(url)) failed \(phase.progress)", phase: phase,
+      sent: Self.isSent(in: phase), mayRepeat: request.mayRepeat)
+  }
+
+  /// How long nothing may happen in a phase.
+  package func patience(in phase: RequestFailure.Phase) -> Duration {
+    Self.isSent(in: phase) ? request.idleTimeout : request.connectTimeout
+  }
+
+  /// The error of a request for which nothing has happened for `patience(in:)`.
+  package func timeout(in phase: RequestFailure.Phase) -> FlowError {
+    let isSent = Self.isSent(in: phase)
+    let limit = FlowValue.text(of: patience(in: phase))
+    let reason: ByteString =
+      isSent ? "as no byte moved for \(limit) (idle_timeout)" : "after \(limit) (connect_timeout)"
+    return FlowError(
+      .timeout, "\(method) \(HTTPURL.shown(url)) timed out \(reason), \(phase.progress)"
+    ).with {
+      $0.request = .connection(phase: phase, sent: isSent)
+      $0.isTransient = request.mayRepeat || !isSent
+    }
+  }
+
+  private static func isSent(in phase: RequestFailure.Phase) -> Bool {
+    [.send, .wait, .receive].contains(phase)
   }
 }
 

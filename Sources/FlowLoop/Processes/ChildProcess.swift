@@ -23,11 +23,17 @@ package final class ChildProcess: ProcessLineSource {
   package private(set) var processNumber: Int32?
   /// Set while `pid` is.
   private var group: OpaquePointer?
+  /// The processes that it has started, once it was stopped.
+  private var tree: OpaquePointer?
+  private var treeWatch: DescriptorWatch?
   var hasExited = false
   private var exitDescriptor: Int32 = -1
   private var exitWatch: DescriptorWatch?
   /// Set for bytes and a pipe.
   private(set) var input: ProcessInput?
+  /// The named pipe that is its input, until it has been started; negative otherwise.
+  private(set) var namedPipe: Int32 = -1
+  private var writerWatch: DescriptorWatch?
   var outputs: [ProcessOutput] = []
   private var lines: ProcessLines?
   /// Set while nothing is watched, because readers of its lines don't take them.
@@ -60,8 +66,8 @@ package final class ChildProcess: ProcessLineSource {
   /// Whether it hasn't ended yet.
   package var isPending: Bool { completion != nil }
 
-  /// Stops the program and its child processes: SIGTERM to its process group, and SIGKILL when the
-  /// grace period is over. A program that waits for its start is never started.
+  /// Stops the program and all that it has started: SIGTERM, and SIGKILL when the grace period is over. A program that
+  /// waits for its start is never started.
   ///
   /// - Parameter reason: The reason, for its `ProcessEnd`.
   package func cancel(because reason: any Error) {
@@ -71,16 +77,76 @@ package final class ChildProcess: ProcessLineSource {
     guard pid != 0 else { return finish(.stopped(reason, nil)) }
     // The leader isn't reaped before the end, so the group's number can't belong to another group
     // yet.
-    kill(target, SIGTERM)
+    tree = flowsystem_end_program(group, pid, target)
     // Its last words are read, whether a reader takes them or not.
     lines?.lift()
     resume()
-    timer?.cancel()
-    timer = loop.scheduleOutside(after: request.gracePeriod) { [unowned self] in
-      timer = nil
-      stop()
+    watchTree()
+    let half = request.gracePeriod / 2
+    wait(half) { [unowned self] in
+      // Those whose parents haven't told them.
+      flowsystem_tell_tree(tree, true)
+      wait(half) { [unowned self] in stop() }
     }
     advance()
+  }
+
+  /// Sets its timer.
+  private func wait(_ duration: Duration, then: @escaping () -> Void) {
+    timer?.cancel()
+    timer = loop.scheduleOutside(after: duration) { [unowned self] in
+      timer = nil
+      then()
+    }
+  }
+
+  /// Watches the processes that it has started. A failure only means that nobody waits for them.
+  private func watchTree() {
+    let descriptor = flowsystem_tree_descriptor(tree)
+    guard descriptor >= 0, flowsystem_tell_tree(tree, false) > 0,
+      let watch = try? loop.watch(descriptor, ProcessChange(self))
+    else { return endTree() }
+    treeWatch = watch
+  }
+
+  /// Forgets the processes that it has started.
+  private func endTree() {
+    treeWatch?.end()
+    treeWatch = nil
+    flowsystem_free_tree(tree)
+    tree = nil
+  }
+
+  /// Calls `then` at once or, if its input is a named pipe, when that has something to read: a program that reads it
+  /// before anybody has opened it for writing gets the end of the input. Its time limit counts from here.
+  func awaitWriter(then: @escaping (ChildProcess) -> Void) {
+    var status = stat()
+    guard case .file(let path) = request.input, path.withCString({ stat($0, &status) }) == 0,
+      status.st_mode & S_IFMT == S_IFIFO
+    else { return then(self) }
+    do throws(SystemError) {
+      namedPipe = try ProcessRequest.open(path, writing: false)
+      writerWatch = try loop.watch(
+        namedPipe,
+        ClosureJob { [weak self] in
+          guard let self else { return }
+          writerWatch?.end()
+          writerWatch = nil
+          then(self)
+        })
+    } catch {
+      return finish(.failed(error))
+    }
+    if let limit = request.timeout {
+      wait(limit) { [unowned self] in cancel(because: ProcessTimeout(limit: limit)) }
+    }
+  }
+
+  private func closeNamedPipe() {
+    writerWatch?.end()
+    writerWatch = nil
+    if namedPipe >= 0 { close(namedPipe) }
+    namedPipe = -1
   }
 
   var memoryMeter: (any MemoryMeter)? { loop.memoryMeter }
@@ -93,6 +159,7 @@ package final class ChildProcess: ProcessLineSource {
 
   /// Begins to follow a program that was started.
   func begin(_ spawned: flowsystem_spawned) {
+    closeNamedPipe()
     pid = spawned.pid
     target = spawned.target
     processNumber = pid
@@ -112,17 +179,14 @@ package final class ChildProcess: ProcessLineSource {
       lose(error)
       return
     }
-    guard let limit = request.timeout else { return }
-    timer = loop.scheduleOutside(after: limit) { [unowned self] in
-      timer = nil
-      cancel(because: ProcessTimeout(limit: limit))
-    }
+    guard timer == nil, let limit = request.timeout else { return }
+    wait(limit) { [unowned self] in cancel(because: ProcessTimeout(limit: limit)) }
   }
 
   /// Watches the program and its outputs.
   private func watch() throws(SystemError) {
     if exitWatch == nil, !hasExited {
-      exitWatch = try loop.watch(exitDescriptor, ProcessExit(self))
+      exitWatch = try loop.watch(exitDescriptor, ProcessChange(self, isExit: true))
     }
     for output in outputs { try output.watch(on: loop) }
   }
@@ -222,12 +286,19 @@ package final class ChildProcess: ProcessLineSource {
     // Still a zombie, which keeps its number and its group's; its descriptor will report nothing
     // more.
     endExitWatch()
+    treeChanged()
+  }
+
+  /// A process that it has started has ended, or the program itself.
+  fileprivate func treeChanged() {
+    if tree != nil, flowsystem_tell_tree(tree, false) == 0 { endTree() }
     advance()
   }
 
-  /// Continues after the program or one of its streams has ended.
+  /// Continues after the program, one of its streams, or all that it had started when it was stopped has ended.
   func advance() {
-    guard isPending, pid != 0 || replacedStatus != nil, hasExited, outputs.allSatisfy(\.isAtEnd)
+    guard isPending, pid != 0 || replacedStatus != nil, hasExited, tree == nil,
+      outputs.allSatisfy(\.isAtEnd)
     else { return }
     if cancellation == nil, lines?.delaysEnd == true, !isAwaited {
       awaitsReaders = true
@@ -242,10 +313,12 @@ package final class ChildProcess: ProcessLineSource {
     reap()
   }
 
-  /// Stops the whole group at once, without waiting for processes that may still hold its outputs.
+  /// Kills all of it at once, without waiting for processes that may still hold its outputs.
   private func stop() {
     guard pid != 0 else { return }
-    kill(target, SIGKILL)
+    flowsystem_kill_tree(tree)
+    endTree()
+    let problem = kill(target, SIGKILL) == 0 ? 0 : errno
     for output in outputs {
       // The output until now.
       output.read(whole: true)
@@ -253,6 +326,19 @@ package final class ChildProcess: ProcessLineSource {
     }
     input?.end()
     advance()
+    guard isPending else { return }
+    // The program has become that of another user, or waits within the system: nobody can end it.
+    wait(.seconds(1)) { [unowned self] in leave(problem) }
+  }
+
+  /// Ends without the program, which can't be ended. Once it has ended by itself, it stays a zombie of this process.
+  private func leave(_ problem: Int32) {
+    guard pid != 0, let cancellation else { return }
+    let error = ProcessOutOfReach(
+      pid: pid, problem: problem == 0 ? "it waits within the system" : systemMessage(problem), reason: cancellation)
+    flowsystem_release_group(group)
+    forget()
+    finish(.stopped(error, makeResult(-SIGKILL)))
   }
 
   /// Takes the status of the program, which has exited or is about to, and reports the end.
@@ -274,12 +360,19 @@ package final class ChildProcess: ProcessLineSource {
       stderr: taken.last?.bytes, stderrEnd: ending, held: taken.compactMap(\.held))
   }
 
-  /// Closes all descriptors of the program, and takes its status; nil when other code has taken it.
+  /// Forgets the program, and takes its status; nil when other code has taken it.
   private func takeStatus() -> Int32? {
     var status: Int32 = 0
     let isReaped = flowsystem_reap(pid, group, &status)
+    forget()
+    return isReaped ? status : nil
+  }
+
+  /// Closes all descriptors of the program.
+  private func forget() {
     pid = 0
     group = nil
+    endTree()
     if request.sharesOutput { flowsystem_lend_terminal(false) }
     for output in outputs { output.end() }
     input?.end()
@@ -288,7 +381,6 @@ package final class ChildProcess: ProcessLineSource {
     exitDescriptor = -1
     timer?.cancel()
     timer = nil
-    return isReaped ? status : nil
   }
 
   private func endExitWatch() {
@@ -301,6 +393,9 @@ package final class ChildProcess: ProcessLineSource {
     let report = completion
     completion = nil
     replacement = nil
+    closeNamedPipe()
+    timer?.cancel()
+    timer = nil
     outputs = []
     input?.end()
     lines?.end()
@@ -312,22 +407,31 @@ package final class ChildProcess: ProcessLineSource {
   func abandon() {
     completion = nil
     replacement = nil
+    closeNamedPipe()
     input?.abandon()
     guard pid != 0 else { return }
-    kill(target, SIGKILL)
-    _ = takeStatus()
+    if tree == nil { tree = flowsystem_make_tree(pid, target) }
+    flowsystem_kill_tree(tree)
+    if kill(target, SIGKILL) == 0 {
+      _ = takeStatus()
+    } else {
+      flowsystem_release_group(group)
+      forget()
+    }
     outputs = []
   }
 }
 
-/// Notifies a child process of its exit. (The child holds the watch, so this must not hold the
-/// child.)
-private final class ProcessExit: LoopJob {
+/// Notifies a child process of its exit, or of that of what it has started. (The child holds the watch, so this must not
+/// hold the child.)
+private final class ProcessChange: LoopJob {
   private weak var child: ChildProcess?
+  private let isExit: Bool
 
-  init(_ child: ChildProcess) {
+  init(_ child: ChildProcess, isExit: Bool = false) {
     self.child = child
+    self.isExit = isExit
   }
 
-  func run() { child?.exited() }
+  func run() { isExit ? child?.exited() : child?.treeChanged() }
 }

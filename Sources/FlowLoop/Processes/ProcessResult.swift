@@ -67,3 +67,13 @@ public enum ProcessEnd: Sendable {
 package struct ProcessTimeout: Error {
   package let limit: Duration
 }
+
+/// A program was stopped, and couldn't be ended.
+package struct ProcessOutOfReach: Error {
+  /// The number of its process.
+  package let pid: Int32
+  /// Why the signal didn't end it.
+  package let problem: ByteString
+  /// Why it was stopped.
+  package let reason: any Error
+}

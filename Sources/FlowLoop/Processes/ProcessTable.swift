@@ -6,6 +6,8 @@ package final class ProcessTable: LoopPrograms {
   private unowned let loop: EventLoop
   private var running: [ObjectIdentifier: ChildProcess] = [:]
   private var waiting: [ChildProcess] = []
+  /// Those whose input is a named pipe that nobody has written to.
+  private var withoutWriter: [ObjectIdentifier: ChildProcess] = [:]
   /// The index of the first program of `waiting` that hasn't been started.
   private var next = 0
   private var isStarting = false
@@ -24,8 +26,10 @@ package final class ProcessTable: LoopPrograms {
   /// Ends all programs at once, without reporting it.
   package func killAll() {
     for child in waiting[next...] { child.abandon() }
+    for child in withoutWriter.values { child.abandon() }
     for child in running.values { child.abandon() }
     waiting = []
+    withoutWriter = [:]
     next = 0
     running = [:]
     heldBack = [:]
@@ -33,7 +37,7 @@ package final class ProcessTable: LoopPrograms {
 
   /// Stops all programs that `isMeant` selects, for a reason.
   package func cancelAll(_ reason: any Error, where isMeant: (ChildProcess) -> Bool) {
-    let children = Array(waiting[next...]) + running.values
+    let children = Array(waiting[next...]) + withoutWriter.values + running.values
     for child in children where isMeant(child) { child.cancel(because: reason) }
   }
 
@@ -53,8 +57,12 @@ package final class ProcessTable: LoopPrograms {
         child.begin(replacedBy: replacement)
       }
     } else {
-      waiting.append(child)
-      startWaiting()
+      withoutWriter[ObjectIdentifier(child)] = child
+      child.awaitWriter { [unowned self] child in
+        withoutWriter[ObjectIdentifier(child)] = nil
+        waiting.append(child)
+        startWaiting()
+      }
     }
     return child
   }
@@ -62,6 +70,7 @@ package final class ProcessTable: LoopPrograms {
   /// Called when a program has ended, or a waiting program isn't to be started any more.
   func ended(_ child: ChildProcess) {
     heldBack[ObjectIdentifier(child)] = nil
+    withoutWriter[ObjectIdentifier(child)] = nil
     guard running.removeValue(forKey: ObjectIdentifier(child)) != nil, next < waiting.count else {
       return
     }
@@ -91,7 +100,8 @@ package final class ProcessTable: LoopPrograms {
     // The last descriptors are reserved for files of the script; a program that runs alone may use
     // them.
     do throws(SystemError) {
-      try child.request.spawn(&spawned, keepsReserve: !running.isEmpty)
+      try child.request.spawn(
+        &spawned, namedPipe: child.namedPipe, keepsReserve: !running.isEmpty)
       running[ObjectIdentifier(child)] = child
       child.begin(spawned)
     } catch {
@@ -129,8 +139,10 @@ package final class ProcessTable: LoopPrograms {
 }
 
 extension ProcessRequest {
-  /// Starts the program.
-  func spawn(_ spawned: inout flowsystem_spawned, keepsReserve: Bool) throws(SystemError) {
+  /// Starts the program. Its input is the named pipe, if that isn't negative.
+  func spawn(
+    _ spawned: inout flowsystem_spawned, namedPipe: Int32, keepsReserve: Bool
+  ) throws(SystemError) {
     let words = CStrings(argvBytes)
     let variables = environmentBytes.isEmpty ? nil : CStrings(mergedEnvironment())
     let folder = cwdBytes.map { CStrings([$0]) }
@@ -151,6 +163,7 @@ extension ProcessRequest {
     case .nothing: break
     case .bytes, .pipe: request.streams.0 = Int32(FLOWSYSTEM_PIPE)
     case .inherited: request.streams.0 = Int32(FLOWSYSTEM_INHERIT)
+    case .file where namedPipe >= 0: request.streams.0 = namedPipe
     case .file(let path):
       request.streams.0 = try Self.open(path, writing: false)
       files.append(request.streams.0)
@@ -165,7 +178,7 @@ extension ProcessRequest {
     if problem != 0 { throw failure(problem) }
   }
 
-  private static func open(_ path: ByteString, writing: Bool) throws(SystemError) -> Int32 {
+  static func open(_ path: ByteString, writing: Bool) throws(SystemError) -> Int32 {
     let opened = path.withCString { flowsystem_open_stream($0, writing) }
     guard let opened, opened < 0 else { return opened ?? -1 }
     let number = errno

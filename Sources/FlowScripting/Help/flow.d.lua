@@ -165,6 +165,7 @@ local flow = {}
 ---@field cwd? string Its working directory; by default that of flowlua.
 ---@field env? table<string, string|false> Changes to the environment: a string sets a variable, false removes it.
 ---@field timeout? number Seconds of real time after which the program is stopped and fails with an error of kind `timeout`.
+---@field grace? number Seconds between SIGTERM and SIGKILL when the program is stopped; 1 by default.
 ---@field check? boolean Whether a status other than 0 is a failure; true by default.
 ---@field capture? boolean Whether its output is collected, which is the default. Otherwise it is written to flowlua's output.
 

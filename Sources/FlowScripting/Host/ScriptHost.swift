@@ -353,12 +353,7 @@ public final class ScriptHost {
 
   /// Reports about unobserved failures: the message and, if there is one, the script's traceback.
   public func unobservedFailures() -> [(name: String, error: FlowError)] {
-    unobservedFailuresByBytes().map { ($0.name.description, $0.error) }
-  }
-
-  /// The same with the bytes of names.
-  package func unobservedFailuresByBytes() -> [(name: ByteString, error: FlowError)] {
-    loop.unobservedFailures.map { ($0.nameBytes, $0.error) }
+    loop.unobservedFailures.map { ($0.nameBytes.description, $0.error) }
   }
 
   /// Defines a function of the module, while the module is being made.

@@ -18,16 +18,16 @@ extension ScriptHost {
     }
   }
 
-  /// The parameters `(argv, { stdin, output, tee, cwd, env, timeout, check, capture })`. `env` changes
-  /// the environment: a string sets a variable, `false` removes it. Only a task `canWrite` to the
-  /// program, not an op.
+  /// The parameters `(argv, { stdin, output, tee, cwd, env, timeout, grace, check, capture })`. `env`
+  /// changes the environment: a string sets a variable, `false` removes it. Only a task `canWrite` to the program, not an
+  /// op.
   func processRequest(
     _ arguments: OpArguments, canWrite: Bool
   ) throws -> (ProcessRequest, check: Bool) {
     var request = ProcessRequest(try arguments.byteStrings(1))
     if let problem = request.problem { throw arguments.wrong(1, problem.description) }
     let options = try arguments.options(
-      2, known: ["stdin", "output", "tee", "cwd", "env", "timeout", "check", "capture"])
+      2, known: ["stdin", "output", "tee", "cwd", "env", "timeout", "grace", "check", "capture"])
     request.owner = ObjectIdentifier(self)
     request.destination = vm.configuration.output.destination
     request.input = try processInput(options, canWrite: canWrite)
@@ -35,6 +35,7 @@ extension ScriptHost {
     request.tees = try options.boolean("tee") ?? false
     request.cwdBytes = try options.bytes("cwd")
     request.timeout = try options.duration("timeout", orZero: false)
+    if let grace = try options.duration("grace", orZero: true) { request.gracePeriod = grace }
     request.capturesOutput = try options.boolean("capture") ?? true
     for (name, value) in try options.luaFields("env") ?? [] {
       switch value {

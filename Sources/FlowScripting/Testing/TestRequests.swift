@@ -116,9 +116,12 @@ final class TestRequests: HTTPReplacement {
         return host.loop.enqueue { [self] in deliver(response, request) }
       }
       let id = ObjectIdentifier(request)
-      delays[id] = host.loop.schedule(after: response.delay) {
+      let phase = response.phase ?? .wait
+      let patience = request.patience(in: phase)
+      delays[id] = host.loop.schedule(after: min(response.delay, patience)) {
         [weak self] in
         self?.delays[id] = nil
+        if response.delay > patience { return request.fail(request.timeout(in: phase)) }
         self?.deliver(response, request)
       }
     } catch {

@@ -24,6 +24,8 @@ local text, status = sh "chroot \"$folder\" /flowlua script.lua one 2>&1"
 local shown, other = sh "chroot \"$folder\" /flowlua -e 'print(1)' --wrong 2>&1"
 sh "rm -rf \"$folder\""
 if text:find("cannot change root", 1, true) then return check.skip "no change of the root folder here" end
+-- A sanitizer's runtime misses it.
+text = text:gsub("==%d+==WARNING: reading executable name failed[^\n]*\n", "")
 check.equal(text, "script.lua\tone\tone\t1\n")
 check.equal(status, nil or 0)
 check.contains(shown, "unrecognized option '--wrong'")

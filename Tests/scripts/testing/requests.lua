@@ -14,15 +14,15 @@ local function run(http, request, op_options)
 end
 
 -- A table of responses: JSON, bytes, headers, a status, a delay of the test's clock.
-local settled, response = run { ["GET " .. url] = { json = { { id = 1 } }, delay = 90 } }
+local settled, response = run { ["GET " .. url] = { json = { { id = 1 } }, delay = 50 } }
 assert(settled.ok, settled.error)
 check.equal(response.status, 200)
 check.equal(response:json()[1].id, 1)
 check.equal(response.headers["Content-Type"], "application/json")
 check.equal(response.url, url)
-check.equal(settled.duration, 90.0)
-check.equal(response.elapsed, 90.0)
-check.contains(settled:summary(), "GET https://api.example/items -> 200 in 90s, 10 B")
+check.equal(settled.duration, 50.0)
+check.equal(response.elapsed, 50.0)
+check.contains(settled:summary(), "GET https://api.example/items -> 200 in 50s, 10 B")
 settled, response = run { ["GET " .. url] = {
   status = 201, body = "made\0", headers = { ["X-Id"] = 7, ["Set-Cookie"] = { "a", "b" } } } }
 assert(settled.ok, settled.error)
@@ -216,3 +216,25 @@ end
 for _, key in ipairs { url, "get " .. url, "GET", "GET items", "GET  " .. url, 1 } do
   check.usage(function() testing.run(WorkerOp, { http = { [key] = "" } }) end, "run", "field 'http'")
 end
+
+-- The limits for a pause and for connecting count, too.
+for _, case in ipairs {
+  { { idle_timeout = 5 }, {}, "timed out as no byte moved for 5s (idle_timeout), while waiting for the response" },
+  { { idle_timeout = 5 }, { phase = "receive" }, "timed out as no byte moved for 5s (idle_timeout), while receiving the response" },
+  { { connect_timeout = 5 }, { phase = "connect" }, "timed out after 5s (connect_timeout), while connecting" },
+  { { connect_timeout = 5 }, { phase = "tls" }, "timed out after 5s (connect_timeout), " },
+} do
+  local options, response, text = table.unpack(case)
+  options.url, response.delay = url, 20
+  for _, stream in ipairs { false, true } do
+    options.stream = stream or nil
+    settled = run({ ["GET " .. url] = response }, options)
+    check.equal(settled.error.kind, "timeout")
+    check.contains(tostring(settled.error), text)
+    check.equal(settled.duration, 5.0)
+  end
+end
+settled = run({ ["GET " .. url] = { delay = 20 } }, { url = url, connect_timeout = 5 })
+check.equal(settled.ok, true)
+settled = run({ ["GET " .. url] = { delay = 5 } }, { url = url, idle_timeout = 5 })
+check.equal(settled.ok, true)

@@ -8,6 +8,16 @@ extension ProcessEnd {
   ) -> Result<ProcessResult, FlowError> {
     switch self {
     case .exited(let result): return .success(result)
+    case .stopped(let reason as ProcessOutOfReach, let result):
+      let end = ProcessEnd.stopped(reason.reason, result).result(of: request, hiding: secrets)
+      return end.mapError { error in
+        error.with {
+          $0.message = """
+            \(error.messageBytes); \(request.commandText(hiding: secrets)) couldn't be ended and runs on as process \
+            \(reason.pid): \(reason.problem)
+            """
+        }
+      }
     case .stopped(let reason, let result):
       let error: FlowError
       switch reason {

@@ -47,7 +47,10 @@ extension Execution {
   func advance() -> Advance {
     let top = frames.count - 1
     let ended = lastError
-    if ended != nil { lastError = nil }
+    if let ended {
+      lastError = nil
+      reportIfSecond(ended, top)
+    }
     let action = frames[top].cursor.advance(ended: ended, stop: stop, level: top)
     switch action {
     case .runSteps: return runSteps(top)
@@ -167,6 +170,15 @@ extension Execution {
       position: UInt32(truncatingIfNeeded: number) | Blueprint.finallyBit, index: 0)
     if progress != .ended { cutFinalStepIfOverdue(top) }
     return progress
+  }
+
+  /// Reports the error of a final step of a flow that fails for another reason. One that was cut off has been reported.
+  private func reportIfSecond(_ error: FlowError, _ top: Int) {
+    let cursor = frames[top].cursor
+    guard cursor.phase == .finalSteps, error.kind != .cancelled,
+      cursor.error != nil || stop?.error(at: top) != nil
+    else { return }
+    run.addLateError(error)
   }
 
   private func endAttempt(_ top: Int) {
