@@ -137,7 +137,6 @@ static void watch_end(void) {
   if (is_done) return;
   is_done = true;
   atexit(flowsystem_end_programs);
-  flowsystem_catch_pauses();
   for (int i = 0; i < ENDING_COUNT; i++) {
     struct sigaction action;
     // An ignored signal stays ignored, and a handler of other code stays installed.

@@ -110,6 +110,7 @@ final class Interpreter {
   func run() -> Int32 {
     if arguments.showsVersion { printVersions() }
     signals.catchInterruption()
+    monitors.finishAtExit()
     var succeeds: Bool
     var limit: TimeLimit?
     let end = ScriptEnd(deferred, messages) { limit?.message ?? "interrupted!" }

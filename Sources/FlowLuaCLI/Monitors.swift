@@ -38,9 +38,12 @@ final class Monitors: RunMonitor {
       options.progress == .auto && showsProgress && ProgressDisplay.isPossible
       ? ProgressDisplay(options.color) : nil
     plainProgress = options.progress == .plain && showsProgress ? PlainProgress(options.color) : nil
+  }
+
+  /// Lets the requested files be written also where the script ends by os.exit, even before it uses flow.
+  func finishAtExit() {
     guard options.graph != nil || events != nil || summaries != nil || files != nil else { return }
     Self.last = self
-    // Scripts can end by os.exit too, even before they use flow.
     atexit { Monitors.last?.finish() }
   }
 

@@ -37,12 +37,12 @@ do throws(CommandLineArguments.Misuse) {
     status = try KeptRuns(arguments).perform(command)
   } else if let remote = arguments.options.remote, remote.joins || remote.checks {
     try remote.check(arguments)
-    EventLoop.endProgramsWithProcess()
+    endPrograms()
     let commands = RemoteCommands(arguments, remote)
     status = remote.joins ? try commands.join() : try commands.check()
   } else {
     try arguments.options.remote?.check(arguments)
-    EventLoop.endProgramsWithProcess()
+    endPrograms()
     status = start(arguments)
   }
 } catch {
@@ -52,6 +52,12 @@ do throws(CommandLineArguments.Misuse) {
   status = error.status
 }
 exit(status)
+
+/// From now on programs end and pause with this process.
+private func endPrograms() {
+  EventLoop.endProgramsWithProcess()
+  flowsystem_catch_pauses()
+}
 
 /// Performs `--annotations`; returns the exit status.
 private func writeAnnotations(to folder: ByteString, _ program: ByteString) -> Int32 {

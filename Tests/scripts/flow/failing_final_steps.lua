@@ -12,8 +12,8 @@ local result = run(fails .. [[
   local run = flow.new("f"):add(FailOp):add_finally(NotifyOp):add_finally(NotifyOp):run()
   print(run.error)
 ]])
-check.equal(result.stdout, "[FailOp] first\n")
-local line = "flowlua: f failed: [NotifyOp] the hook is unreachable"
+check.equal(result.stdout, "[f/FailOp] first\n")
+local line = "f failed: [f/NotifyOp] the hook is unreachable"
 check.contains(result.stderr, line)
 check.equal(select(2, result.stderr:gsub("NotifyOp", "")), 2)
 check.equal(result.status, 1)
@@ -28,14 +28,14 @@ result = run(fails .. [[
   cancelled:wait()
   print(cancelled.state)
 ]])
-check.equal(result.stdout, "[FailOp] first\ncancelled\n")
-check.contains(result.stderr, "outer failed: [NotifyOp] the hook", "cancelled failed: [NotifyOp] the hook")
+check.equal(result.stdout, "[outer/inner/FailOp] first\ncancelled\n")
+check.contains(result.stderr, "outer failed: [outer/inner/NotifyOp] the hook", "cancelled failed: [cancelled/NotifyOp] the hook")
 check.equal(result.status, 1)
 
 -- Alone it is the error of the flow, and is reported nowhere else.
 result = run(fails .. [[
   print(flow.new("f"):add_finally(NotifyOp):run().error)
 ]])
-check.equal(result.stdout, "[NotifyOp] the hook is unreachable\n")
+check.equal(result.stdout, "[f/NotifyOp] the hook is unreachable\n")
 check.equal(result.stderr, "")
 check.equal(result.status, 0)

@@ -8,7 +8,7 @@ local failing = [[
 for _, close in ipairs { "", ", true" } do
   local result = host.script(failing .. "os.exit(0" .. close .. ")")
   check.equal(result.status, 0)
-  check.match(result.stderr, "^flowlua: UploadOp failed: %[UploadOp%] no network")
+  check.match(result.stderr, "UploadOp failed: %[UploadOp%] no network")
   check.equal(select(2, result.stderr:gsub("no network", "")), 1)
 end
 -- One that was looked at isn't, and the status is the script's.

@@ -13,7 +13,7 @@ end
 for text, count in pairs { ["seq 1000"] = 1000, ["echo 1; sleep 0.1; echo 2"] = 2, [":"] = 0 } do
   local reader = read {}
   flow.sleep(0.05)
-  check.equal(reader.state, "running")
+  check.equal(reader.state, "pending")
   flow.exec { "sh", "-c", "{ " .. text .. "; } >" .. pipe }:await()
   check.equal(tonumber(reader:await().stdout), count, text)
 end

@@ -17,14 +17,15 @@ local function send(name, pid) flow.exec { "kill", "-" .. name, tostring(pid) }:
 
 local paused = flow.exec { host.binary, "-e", [[
   local flow = require "flow"
-  local program = flow.exec { "sh", "-c", "echo $$; trap 'echo over; exit' USR1; while :; do sleep 0.01; done" }
+  local program = flow.exec({ "sh", "-c", "echo $$; exec sleep 600" }, { check = false })
   local lines = program:lines()
-  print(lines())
+  print((lines()))
   io.stdout:flush()
-  print(lines())
+  program:wait()
+  print(program.signal)
 ]] }
 local lines = paused:lines()
-local program = math.tointeger(tonumber(lines()))
+local program = math.tointeger(tonumber((lines())))
 for _ = 1, 2 do
   send("TSTP", paused.pid)
   wait_for(paused.pid, "T")
@@ -34,5 +35,5 @@ for _ = 1, 2 do
   wait_for(program, "[SR]")
 end
 send("USR1", program)
-check.equal(lines(), "over")
+check.equal((lines()), "10")
 paused:await()

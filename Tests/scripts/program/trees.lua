@@ -118,6 +118,6 @@ local result = host.run("sh", { "-c", [[
     print(flow.op("SudoOp", { timeout = 0.2, run = function() flow.exec(words, { grace = 0.05 }):await() end }):run().error)
   ']], host.binary, folder })
 os.execute("kill -KILL $(cat " .. path "pids" .. ")")
-check.match(result.stdout, "^cancelled: enough; '%./sp .*' couldn't be ended and runs on as process %d+: " ..
+check.match(result.stdout, "^cancelled: enough; %./sp .* couldn't be ended and runs on as process %d+: " ..
   "Operation not permitted\n%[SudoOp%] timed out after 0.2s")
 check.equal(result.stderr, "")
