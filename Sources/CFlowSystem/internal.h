@@ -51,7 +51,7 @@ void flowsystem_search_tree(flowsystem_tree *tree);
 /// Forgets all processes of a tree. Safe in a signal handler.
 void flowsystem_clear_tree(flowsystem_tree *tree);
 
-/// Stops all running programs, or lets them go on. Safe in a signal handler.
+/// Pauses all running programs, or continues them. Safe in a signal handler.
 void flowsystem_pause_programs(bool pauses);
 
 /// Puts later groups into memory that a forked process shares. Returns 0 or an errno.

@@ -233,7 +233,9 @@ flowsystem_tree *flowsystem_make_tree(int root, int target) {
   return tree;
 }
 
-int flowsystem_tree_descriptor(const flowsystem_tree *tree) { return tree == NULL ? -1 : tree->wakeups; }
+int flowsystem_tree_descriptor(const flowsystem_tree *tree) {
+  return tree == NULL ? -1 : tree->wakeups;
+}
 
 void flowsystem_free_tree(flowsystem_tree *tree) {
   if (tree == NULL) return;

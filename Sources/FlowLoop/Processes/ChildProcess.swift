@@ -335,7 +335,8 @@ package final class ChildProcess: ProcessLineSource {
   private func leave(_ problem: Int32) {
     guard pid != 0, let cancellation else { return }
     let error = ProcessOutOfReach(
-      pid: pid, problem: problem == 0 ? "it waits within the system" : systemMessage(problem), reason: cancellation)
+      pid: pid, problem: problem == 0 ? "it waits within the system" : systemMessage(problem),
+      reason: cancellation)
     flowsystem_release_group(group)
     forget()
     finish(.stopped(error, makeResult(-SIGKILL)))

@@ -1,4 +1,4 @@
--- A failure that nobody has looked at is reported where the script calls os.exit too; requested files are written.
+-- An unobserved failure is reported where the script calls os.exit too; requested files are written.
 local check, host = require "check", require "host"
 
 local failing = [[

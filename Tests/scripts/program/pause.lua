@@ -1,4 +1,4 @@
--- A signal that pauses flowlua pauses its programs, and they go on with it.
+-- A signal that pauses flowlua pauses its programs, and they continue with it.
 -- clock: real: processes of the system
 local check, host, flow = require "check", require "host", require "flow"
 
