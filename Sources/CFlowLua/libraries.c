@@ -181,15 +181,68 @@ static int refuse_exit(lua_State *L) {
   return luaL_error(L, "os.exit can't be called in a worker");
 }
 
-static void install_exit(lua_State *L, uint8_t exits) {
-  if (exits == FLOWLUA_EXIT_REFUSED) {
-    flowlua_refuse(L, LUA_OSLIBNAME, "exit");
-    return;
-  }
+/// os.setlocale of a worker's state: only a question.
+static int ask_locale(lua_State *L) {
+  if (!lua_isnoneornil(L, 1))
+    return luaL_error(L, "os.setlocale can't set a locale in a worker: all threads of the process have the same");
+  return lua_tocfunction(L, lua_upvalueindex(1))(L);
+}
+
+/// Replaces a function of `os` by one that has it as its upvalue. [-0, +0, m]
+static void replace_os(lua_State *L, const char *name, lua_CFunction function) {
   lua_getglobal(L, LUA_OSLIBNAME);
-  lua_getfield(L, -1, "exit");
-  lua_pushcclosure(L, exits == FLOWLUA_EXIT_OF_WORKER ? refuse_exit : os_exit, 1);
-  lua_setfield(L, -2, "exit");
+  lua_getfield(L, -1, name);
+  lua_pushcclosure(L, function, 1);
+  lua_setfield(L, -2, name);
+  lua_settop(L, -2);
+}
+
+static void install_exit(lua_State *L, uint8_t exits) {
+  const bool is_worker = exits == FLOWLUA_EXIT_OF_WORKER;
+  if (exits == FLOWLUA_EXIT_REFUSED) flowlua_refuse(L, LUA_OSLIBNAME, "exit");
+  else replace_os(L, "exit", is_worker ? refuse_exit : os_exit);
+  if (is_worker) replace_os(L, "setlocale", ask_locale);
+}
+
+// MARK: - Lines
+
+/// The same in each state of the process.
+static _Atomic(lua_CFunction) standard_print;
+
+/// A longer text isn't copied for its line.
+enum { LONGEST_PART = 1 << 16 };
+
+/// print, with one call of the C library for its line: others of its calls would come between those of several threads. A
+/// metamethod may raise; then the standard function has printed those before it. [-n, +0, e]
+static int print_line(lua_State *L) {
+  const int count = lua_gettop(L);
+  for (int i = 1; i <= count; i++)
+    if (lua_rawlen(L, i) > LONGEST_PART || luaL_getmetafield(L, i, "__tostring") != LUA_TNIL) {
+      lua_settop(L, count);
+      return atomic_load(&standard_print)(L);
+    }
+  luaL_Buffer line;
+  luaL_buffinit(L, &line);
+  for (int i = 1; i <= count; i++) {
+    if (i > 1) luaL_addchar(&line, '\t');
+    luaL_tolstring(L, i, NULL);
+    luaL_addvalue(&line);
+  }
+  luaL_addchar(&line, '\n');
+  luaL_pushresult(&line);
+  size_t length;
+  const char *bytes = lua_tolstring(L, -1, &length);
+  fwrite(bytes, 1, length, stdout);
+  fflush(stdout);
+  return 0;
+}
+
+static void install_print(lua_State *L) {
+  if (lua_getglobal(L, "print") == LUA_TFUNCTION) {
+    atomic_store(&standard_print, lua_tocfunction(L, -1));
+    lua_pushcfunction(L, print_line);
+    lua_setglobal(L, "print");
+  }
   lua_settop(L, -2);
 }
 
@@ -230,6 +283,7 @@ void flowlua_open_libraries(lua_State *L, const flowlua_configuration *configura
   uint32_t libraries = configuration->libraries;
   if ((libraries & FLOWLUA_ALL_LIBRARIES) == FLOWLUA_ALL_LIBRARIES) luaL_openlibs(L);
   else open_chosen(L, libraries);
+  install_print(L);
   if (libraries & FLOWLUA_LIBRARY_COROUTINE) flowlua_install_coroutine_library(L);
   const uint32_t native = FLOWLUA_LIBRARY_LUA_MODULES | FLOWLUA_LIBRARY_NATIVE_MODULES;
   if ((libraries & native) == native) watch_native(L);

@@ -366,13 +366,19 @@ private final class CurlOptions {
     var path: ByteString?
     var bytes: ByteString = ""
     switch part.content {
-    case .file(let file): path = file
+    case .file(let file):
+      // The library would take the size for the length.
+      if let content = HTTPUpload.uncounted(file) { bytes = content } else { path = file }
     case .bytes(let content): bytes = content
+    }
+    var fileName = part.fileNameBytes
+    if path == nil, fileName == nil, case .file(let file) = part.content {
+      fileName = file.bytes.split(separator: UInt8(ascii: "/")).last.map { ByteString(Array($0)) }
     }
     let added = part.nameBytes.withCString { name in
       Self.lend(path) { path in
         Self.lend(part.typeBytes) { type in
-          Self.lend(part.fileNameBytes) { fileName in
+          Self.lend(fileName) { fileName in
             bytes.withUnsafeBytes {
               ccurl_add_part(easy, name, path, $0.baseAddress, $0.count, type, fileName)
             }

@@ -4,7 +4,7 @@ internal import Glibc
 /// A regular file that is sent as a body, read while it is sent.
 final class HTTPUpload {
   private let descriptor: Int32
-  /// The size when it was opened; no more is sent.
+  /// The size when it was opened, and no more is sent; -1 for a file whose bytes the system doesn't count, as in /proc.
   let size: Int64
   private var position: Int64 = 0
 
@@ -19,7 +19,22 @@ final class HTTPUpload {
       throw FlowError(.error, "can't read '\(path)': not a regular file")
     }
     descriptor = opened
-    size = Int64(status.st_size)
+    var first: UInt8 = 0
+    let isUncounted = status.st_size == 0 && pread(opened, &first, 1, 0) == 1
+    size = isUncounted ? -1 : Int64(status.st_size)
+  }
+
+  /// The content of a file whose bytes the system doesn't count, as far as it can be read; nil for any other one.
+  static func uncounted(_ path: ByteString) -> ByteString? {
+    guard let file = try? HTTPUpload(path), file.size < 0 else { return nil }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 1 << 14)
+    while let count = chunk.withUnsafeMutableBytes({ buffer in
+      buffer.baseAddress.flatMap { file.read($0, buffer.count) }
+    }), count > 0 {
+      bytes += chunk[..<count]
+    }
+    return ByteString(bytes)
   }
 
   deinit { close(descriptor) }

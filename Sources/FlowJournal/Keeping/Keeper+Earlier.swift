@@ -75,6 +75,7 @@ extension Keeper {
     case .finished: "the output that its group collects wasn't kept"
     case .failed:
       "it had failed\(known.error.map { ": \(FlowValue.bytes($0).logTextBytes)" } ?? "")"
+    case .stopped: "it was stopped"
     case .started: "it had started, but not finished"
     }
   }
@@ -85,7 +86,7 @@ extension Keeper {
     switch known.state {
     case .finished: return "had finished in run \(id)" + (text.map { ", and \($0)" } ?? "")
     case .started: return "had started in run \(id), and may have had its effect"
-    case .failed, .undone: return nil
+    case .failed, .stopped, .undone: return nil
     }
   }
 

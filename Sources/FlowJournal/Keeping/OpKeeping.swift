@@ -129,7 +129,7 @@ final class OpKeeping: KeptExecution {
         then(nil)
         return
       }
-      record.state = .failed
+      record.state = error.kind == .cancelled ? .stopped : .failed
       record.error = loop.secrets.redacted(error.messageBytes)
       // Nothing depends on it: what isn't known to have finished is executed again.
       write(then: nil)

@@ -205,6 +205,7 @@ extension JournalStore {
       case .finished: summary.finished = number
       case .failed: summary.failed = number
       case .undone: summary.undone = number
+      case .stopped: summary.stopped = number
       case nil: break
       }
     }

@@ -27,4 +27,5 @@ package struct KeptRunSummary: Sendable {
   package var finished: Int
   package var failed: Int
   package var undone = 0
+  package var stopped = 0
 }

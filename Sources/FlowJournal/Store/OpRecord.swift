@@ -9,6 +9,8 @@ package struct OpRecord: Sendable {
     case failed = 2
     /// It had finished and was undone: it counts as not finished.
     case undone = 3
+    /// It was stopped before its end.
+    case stopped = 4
   }
 
   /// The number of the record in its store; 0 for a new one. Records of a run that were written later have
@@ -39,7 +41,7 @@ package struct OpRecord: Sendable {
   package var writes: [KeptWrite]
   /// Whether the op must not be executed twice.
   package var isOnce: Bool
-  /// The message of a failed op.
+  /// The message of an op that has failed or was stopped.
   package var error: ByteString?
   /// Where the op's code is: `ship.lua:31`.
   package var place: ByteString?

@@ -51,9 +51,10 @@ enum KeptRunText {
     case .finished: end = "finished in \(duration(of: record))\(note)"
     case .started: end = "started \(time(record.began))\(note)"
     case .undone: end = "undone\(note)"
-    case .failed:
+    case .failed, .stopped:
       let error = record.error.map { ": \($0.onOneLine)" as ByteString } ?? ""
-      end = "failed after \(duration(of: record))\(note)\(error)"
+      let what: ByteString = record.state == .failed ? "failed" : "stopped"
+      end = "\(what) after \(duration(of: record))\(note)\(error)"
     }
     // The names of other than keys begin with a zero.
     let writes = record.writes.filter { $0.name.bytes.first != 0 || $0.isResult }
@@ -82,6 +83,7 @@ enum KeptRunText {
   private static func counts(of run: KeptRunSummary) -> ByteString {
     var parts: [ByteString] = ["\(run.finished) finished"]
     if run.failed > 0 { parts.append("\(run.failed) failed") }
+    if run.stopped > 0 { parts.append("\(run.stopped) stopped") }
     if run.undone > 0 { parts.append("\(run.undone) undone") }
     if run.started > 0 { parts.append("\(run.started) started") }
     return list(parts, ", ")

@@ -77,7 +77,10 @@ final class WorkerRuntime {
       case .reported(let report): host.deprecations = .reported(report)
       case .refused: host.deprecations = .refused
       }
-      if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }
+      if setting.isChecking {
+        host.onNeedOfOutcome = { _, _ in }
+        try CheckedLibrary.install(in: vm)
+      }
       if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
       try vm.guardGlobals()
     } catch {

@@ -147,3 +147,12 @@ check.contains(result.stdout, "\non\n")
 result = host.script(ops .. [[ flow.new("a"):start() ]], {}, { before = { "--check", "--summary" } })
 check.equal(result.stdout, "[a] plan:\n  no steps\n")
 check.equal(result.stderr, "")
+
+-- In workers, too, Lua's functions have no effects.
+result = checked [[
+  local function try() return select(2, pcall(os.remove, "/nonexistent/file")) end
+  print(flow.resolved(1):next("worker", try):await())
+  print(flow.resolved(1):next("worker", function() return select(2, pcall(io.open, "/nonexistent/file", "w")) end):await())
+]]
+check.equal(result.stderr, "")
+check.equal(result.stdout, "bad use of 'remove' (not while checking)\nbad use of 'open' (not while checking)\n")

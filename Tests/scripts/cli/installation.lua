@@ -28,12 +28,16 @@ local function install(more)
   local result = host.run("scripts/install", { prefix }, { environment = more })
   check.equal(result.stderr, "")
   check.equal(result.status, 0)
+  return result.stdout
 end
 
-install {}
+local said = install {}
+check.contains(said, " is installed: " .. prefix .. "/bin/flowlua\n", prefix .. "/share/doc/flowlua",
+  prefix .. "/bin is not on the PATH.\n")
+check.lacks(install { PATH = os.getenv "PATH" .. ":" .. prefix .. "/bin" }, "PATH")
 local version = run(("'%s/bin/flowlua' --version"):format(prefix)).stdout:match "flowlua (%S+)\n"
 assert(version and version:find "^%d+%.%d+%.%d+$", version)
-local installed = run(("cd '%s' && find . -type f | LC_ALL=C sort"):format(prefix)).stdout
+local installed = run(("cd '%s' && find . -type f -not -path './share/doc/*' | LC_ALL=C sort"):format(prefix)).stdout
 check.same(lines(installed), {
   "./bin/flowlua",
   "./lib/systemd/system/flowlua-join.service",
@@ -58,6 +62,13 @@ file:write 'local run = require "flow".op("AOp", function(ctx) ctx:set("a", 1) e
 file:close()
 check.equal(run(("'%s/bin/flowlua' %s"):format(prefix, script)).stdout, "1\n")
 os.remove(script)
+
+-- So do the examples, whose comments say how they are started; the articles are readable without the sources.
+local example = run(("cd '%s/share/doc/flowlua/examples' && ../../../../bin/flowlua cases.lua"):format(prefix))
+check.equal(example.status, 0)
+check.equal(example.stdout ~= "", true)
+check.lacks(run(("cd '%s/share/doc/flowlua' && cat examples/*.lua articles/*.md"):format(prefix)).stdout,
+  "scripts/flowlua", "<doc:")
 
 -- The article shows the service as it is installed below /usr/local.
 check.contains(read(prefix .. "/lib/systemd/system/flowlua-join.service"), "ExecStart=" .. prefix .. "/bin/flowlua --sandbox ")

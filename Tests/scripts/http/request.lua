@@ -92,6 +92,12 @@ check.equal(seen.method, "PUT")
 check.equal(seen.headers["expect"], nil)
 check.equal(seen.sha256, io.popen("sha256sum " .. path):read "a":sub(1, 64))
 check.equal(sent { upload = path }.length, 2000000)
+-- One whose bytes the system doesn't count has no length.
+local version = assert(io.open "/proc/version"):read "a"
+seen = sent { upload = "/proc/version", method = "PUT" }
+check.equal(seen.body, version)
+check.equal(seen.headers["content-length"], nil)
+check.contains(sent { files = { f = "/proc/version" } }.body, version, 'filename="version"')
 
 -- Credentials.
 check.equal(sent { auth = "token" }.headers.authorization, "Bearer token")

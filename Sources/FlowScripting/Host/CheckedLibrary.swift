@@ -1,11 +1,11 @@
-internal import LuaVM
+package import LuaVM
 
-/// The functions of Lua's own library that change something outside of the script. With `--check`
-/// they raise an error, so a script that is only checked deploys, writes and removes nothing.
-enum CheckedLibrary {
+/// The functions of Lua's own library that change something outside of the script. With `--check` they raise an error, in
+/// workers as well, so a script that is only checked deploys, writes and removes nothing.
+package enum CheckedLibrary {
   /// Replaces the functions by ones that raise. Files can be read, and `os.execute()` can still
   /// test whether there is a shell.
-  static func install(in vm: LuaVM) throws {
+  package static func install(in vm: LuaVM) throws {
     _ = try vm.call(try vm.load(chunk, name: "=[check]"))
   }
 
