@@ -22,6 +22,11 @@ final class Keeping {
   ) throws(CommandLineArguments.Misuse) {
     self.arguments = arguments
     let asked = arguments.options.kept?.choice
+    if arguments.options.kept?.within != nil {
+      guard case .latest? = asked else {
+        throw Self.misuse("option '--within' belongs to '--resume' without a run: --resume --within 12h")
+      }
+    }
     guard case .file(let path) = arguments.script else {
       if asked == nil { return nil }
       throw Self.misuse("runs can be kept only for a script that is a file")
@@ -221,6 +226,7 @@ final class Keeping {
     kept.storeKey = arguments.ignoresEnvironment ? nil : storeKey
     if let given {
       kept.choice = given.ops
+      kept.within = given.within
       kept.trustsCode = given.trustsCode
       kept.settlements = given.settlements
       kept.usesCache = given.usesCache

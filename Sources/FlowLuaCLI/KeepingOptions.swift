@@ -23,6 +23,8 @@ final class KeepingOptions {
   var ops = ScriptKeeping.Choice.changed
   /// The folder of the store; nil: beside the script.
   var store: ByteString?
+  /// How long ago the run that `--resume` continues may have changed last; nil: any time.
+  private(set) var within: ScriptKeeping.Age?
   /// Whether ops whose code has changed count as unchanged.
   var trustsCode = false
   /// Whether ops with a cache may take results of other runs.
@@ -35,6 +37,12 @@ final class KeepingOptions {
   /// Whether an option says which ops are executed.
   var choosesOps: Bool {
     if case .changed = ops { false } else { true }
+  }
+
+  /// Takes the value of `--within`.
+  func setWithin(_ text: ByteString) throws(CommandLineArguments.Misuse) {
+    within = ScriptKeeping.Age(
+      seconds: try StoreOptions.seconds(text, option: "--within", such: "12h"), text: text)
   }
 
   /// Takes the value of `--keep`, or of the variable that is named: `nats`, or `nats:` and a name.

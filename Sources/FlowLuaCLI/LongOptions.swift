@@ -81,7 +81,7 @@ struct LongOptions {
       otlp
     case progress, report, resume, runs, settle, show, store, summary, timeline, trace, verify,
       version
-    case why, workers
+    case why, within, workers
     case sandbox
     case hosts, insecure, join, name, remote, tags
     case project = "init"
@@ -112,7 +112,7 @@ struct LongOptions {
       switch self {
       case .check, .events, .from, .graph, .keep, .noCache, .only, .otlp, .remoteShared,
         .remoteTimeout, .report, .resume, .settle, .storeLimit, .summary, .timeLimit, .timeline,
-        .trace, .trustCode, .virtualClock, .why:
+        .trace, .trustCode, .virtualClock, .why, .within:
         true
       default: false
       }
@@ -156,6 +156,7 @@ struct LongOptions {
       case .storeLimit: "a size: --store-limit 500M"
       case .timeline: "a file: --timeline FILE"
       case .trace: "a file: --trace FILE"
+      case .within: "an age: --within 12h"
       case .workers: "a number: --workers N"
       case .grace: "a number of seconds: --grace S"
       case .annotations: "a folder: --annotations DIR"
@@ -242,7 +243,7 @@ struct LongOptions {
       .graph, .hosts, .hostsAddress, .hostsCommand, .hostsLauncher, .memoryLimit, .name,
       .olderThan, .only, .openFiles, .progress, .remote, .remoteShared, .remoteTimeout, .report,
       .settle, .show, .store, .tags,
-      .storeLimit, .timeLimit, .timeline, .trace, .workers:
+      .storeLimit, .timeLimit, .timeline, .trace, .within, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
@@ -282,6 +283,7 @@ struct LongOptions {
       case .storeLimit: try about.stored.setLimit(given)
       case .timeline: timeline = given
       case .trace: trace = given
+      case .within: try about.setWithin(given)
       case .workers: workers = try Self.number(given)
       default: annotations = given
       }
@@ -357,7 +359,7 @@ struct LongOptions {
       .memoryLimit, .name, .olderThan, .only, .openFiles, .otlp, .progress, .project,
       .remote, .remoteShared, .remoteTimeout, .report, .resume, .tags,
       .sandbox, .settle, .show, .store, .storeLimit, .summary, .timeLimit, .timeline, .trace,
-      .workers:
+      .within, .workers:
       break
     }
     return 1

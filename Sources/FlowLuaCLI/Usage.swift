@@ -54,6 +54,8 @@ enum Usage {
                              any machine, for the script of this NAME (default: that of its file)
       --resume[=RUN]         continue a kept run: by default the latest of the script that hasn't
                              finished, else a new one; ops that had finished aren't executed again
+      --within AGE           with --resume: leave a run that changed last before that, such as 12h,
+                             and begin a new one
       --store DIR            keep runs in this folder instead
       --trust-code           with --resume: ops count as unchanged although their code has changed
       --no-cache             execute ops with a cache although a kept run has their result

@@ -41,7 +41,7 @@ _flowlua() {
     --forget)
       # Only ages go without a run.
       if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W '--older-than' -- "$word"); fi ;;
-    --cpu-limit | --from | --grace | --hosts-address | --hosts-command | --hosts-launcher | --join | --memory-limit | --name | --older-than | --only | --open-files | --remote | --remote-timeout | --tags | --time-limit | --resume | --settle | --show | --store-limit | -e | -l) ;;
+    --cpu-limit | --from | --grace | --hosts-address | --hosts-command | --hosts-launcher | --join | --memory-limit | --name | --older-than | --only | --open-files | --remote | --remote-timeout | --tags | --time-limit | --resume | --settle | --show | --store-limit | --within | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
@@ -49,7 +49,7 @@ _flowlua() {
           --graph | --color | --events | --from | --grace | --older-than | --only | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
             --allow-env | --allow-read | --allow-write | --cpu-limit | --memory-limit | --open-files | --time-limit | \
             --hosts | --hosts-address | --hosts-command | --hosts-launcher | --name | --remote | --remote-shared | --remote-timeout | --tags | \
-            --workers | --annotations | -e | -l)
+            --within | --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
           --join | --forget | --init) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
           --otlp) [[ ${COMP_WORDS[at + 1]} == *.@(json|jsonl|ndjson) || ${COMP_WORDS[at + 1]} == *://* || ${COMP_WORDS[at + 1]} == - ]] && at=$((at + 1)) ;;
@@ -66,7 +66,7 @@ _flowlua() {
           --progress --remote --remote-check --remote-shared --remote-timeout --report --resume --runs
           --sandbox --sandbox=strict --settle --show --store --store-limit
           --summary --summary=json --tags --time-limit --timeline --trace --trust-code --verify --version
-          --virtual-clock --why --workers
+          --virtual-clock --why --within --workers
           -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

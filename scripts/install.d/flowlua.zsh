@@ -57,6 +57,7 @@ _arguments -S -s \
   '--version[show the versions]' \
   '--virtual-clock[use a virtual clock]' \
   '--why[print which ops would be executed, and why]' \
+  '--within=[leave an older run, and begin a new one]:age:' \
   '--workers=[run at most this many workers]:number:' \
   '*-e[execute a statement]:statement:' \
   '-i[ask for lines after the script]' \

@@ -33,15 +33,19 @@ struct StoreOptions {
 
   /// Notes `--older-than`.
   mutating func forgetOlder(than text: ByteString) throws(CommandLineArguments.Misuse) {
-    guard
-      let seconds = Self.number(
-        text, units: [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)])
-    else {
-      throw Self.misuse(
-        "option '--older-than' needs a number with the unit s, m, h, d or w, such as 30d, not '\(text)'"
-      )
-    }
-    age = (Double(seconds), text)
+    age = (try Self.seconds(text, option: "--older-than", such: "30d"), text)
+  }
+
+  /// The seconds of a number with a unit.
+  static func seconds(
+    _ text: ByteString, option: ByteString, such: ByteString
+  ) throws(CommandLineArguments.Misuse) -> Double {
+    let units: [(Character, Int64)] = [
+      ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800),
+    ]
+    if let seconds = number(text, units: units) { return Double(seconds) }
+    throw misuse(
+      "option '\(option)' needs a number with the unit s, m, h, d or w, such as \(such), not '\(text)'")
   }
 
   /// Notes `--store-limit`.

@@ -932,6 +932,7 @@ function flow.read(...) end
 ---@class flow.KeepOptions
 ---@field store? string The folder of the store; by default `.flowlua` beside the script.
 ---@field resume? boolean|string Whether the latest run of the script that hasn't finished is continued, or the id of the run to continue.
+---@field within? number Seconds: a run that changed last before that isn't continued, and a new one begins.
 ---@field trust_code? boolean Whether ops count as unchanged although their code has changed.
 
 ---Keeps all runs that the script starts from now on, as `--keep` does: what their ops have finished is in a

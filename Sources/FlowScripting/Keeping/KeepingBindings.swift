@@ -8,8 +8,12 @@ extension ScriptHost {
       let arguments = Arguments(host, call, "keep")
       let options =
         arguments.isNil(1)
-        ? nil : try arguments.options(1, known: ["store", "resume", "trust_code"])
+        ? nil : try arguments.options(1, known: ["store", "resume", "within", "trust_code"])
       let folder = try options?.string("store")
+      let within = try options?.duration("within", orZero: false).map {
+        ScriptKeeping.Age(
+          seconds: Double($0.clampedNanoseconds) / 1e9, text: FlowValue.text(of: $0))
+      }
       let trustsCode = try options?.boolean("trust_code") ?? false
       var resumption = ScriptKeeping.Resumption.none
       switch options?.value("resume") {
@@ -20,7 +24,7 @@ extension ScriptHost {
       }
       do {
         let keeping = try host.keepingOfScript(resuming: resumption)
-        try keeping.adopt(folder: folder, trustsCode: trustsCode)
+        try keeping.adopt(folder: folder, trustsCode: trustsCode, within: within)
         keeping.keepsAll = true
       } catch let error as FlowError {
         throw host.usage(call, error.messageBytes.description)

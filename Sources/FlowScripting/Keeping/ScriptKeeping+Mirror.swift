@@ -26,7 +26,8 @@ extension ScriptKeeping {
     case (.only, _), (.from, _):
       if let id = try copy.fetch(nil, orLast: true) { options.resumption = .run(id) }
     case (.nothing, .latest):
-      options.resumption = try copy.fetch(nil).map { .run($0) } ?? .none
+      let id = try mayContinue(copy.store, copy) ? copy.fetch(nil) : nil
+      options.resumption = id.map { .run($0) } ?? .none
     case (_, .none), (.changed, _): break
     }
     guard case .latest = options.resumption, try copy.hasUnreadableRuns() else { return }

@@ -61,7 +61,7 @@ extension ScriptKeeping {
     let id: ByteString? =
       switch options.resumption {
       case .run(let id): id
-      case .latest: try store.unfinishedRun(of: options.script)
+      case .latest: try mayContinue(store) ? store.unfinishedRun(of: options.script) : nil
       case .none: nil
       }
     return Keeper(

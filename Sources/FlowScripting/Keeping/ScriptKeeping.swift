@@ -1,5 +1,6 @@
 package import FlowEngine
 package import FlowJournal
+internal import Glibc
 
 /// Keeps the runs of a script, so that another process can continue them.
 ///
@@ -13,6 +14,18 @@ package final class ScriptKeeping: RunMonitor {
     case latest
     /// The one with this id.
     case run(ByteString)
+  }
+
+  /// How long ago something was.
+  package struct Age {
+    package let seconds: Double
+    /// The same for people: `12h`.
+    package let text: ByteString
+
+    package init(seconds: Double, text: ByteString) {
+      self.seconds = seconds
+      self.text = text
+    }
   }
 
   /// Which ops are executed.
@@ -44,6 +57,8 @@ package final class ScriptKeeping: RunMonitor {
     package var words: [ByteString]
     /// Which run is continued.
     package var resumption = Resumption.none
+    /// How long ago the latest run may have changed last; an older one isn't continued. nil: any time.
+    package var within: Age?
     /// Which ops are executed.
     package var choice = Choice.changed
     /// Whether ops whose code has changed count as unchanged.
@@ -149,7 +164,8 @@ package final class ScriptKeeping: RunMonitor {
   }
 
   /// What `flow.keep` says, as far as the person who runs the script doesn't. Throws if it comes too late.
-  func adopt(folder: ByteString?, trustsCode: Bool) throws {
+  func adopt(folder: ByteString?, trustsCode: Bool, within: Age?) throws {
+    options.within = options.within ?? within
     if let folder, !options.isFolderGiven, folder != options.folder {
       guard keeper == nil else {
         throw FlowError(
@@ -177,7 +193,7 @@ package final class ScriptKeeping: RunMonitor {
         try checkChoice(id, store)
         kept = try resume(id, store, copy)
       case .none: break
-      case .latest: kept = try resume(nil, store, copy)
+      case .latest: if try mayContinue(store, copy) { kept = try resume(nil, store, copy) }
       case .run(let id): kept = try resume(id, store, copy)
       }
       let run = try kept ?? begin(store, copy)
@@ -200,6 +216,22 @@ package final class ScriptKeeping: RunMonitor {
     if options.mirror != nil { return nil }
     let runs = try? JournalStore(folder: options.folder, isReadOnly: true).runs()
     return runs?.filter { $0.script == options.script }.map(\.id)
+  }
+
+  /// Whether the latest run that hasn't finished, if there is one, has changed lately enough to be continued; says so
+  /// otherwise.
+  func mayContinue(_ store: JournalStore, _ copy: MirroredStore? = nil) throws(FlowError) -> Bool {
+    guard let within = options.within else { return true }
+    let latest: ByteString?
+    if let copy { latest = try copy.fetch(nil) } else {
+      latest = try store.unfinishedRun(of: options.script)
+    }
+    guard let latest, Double(time(nil)) - (try store.run(latest).changed) > within.seconds else {
+      return true
+    }
+    warn(
+      "run \(latest) changed last more than \(within.text) ago: a new run begins; --resume=\(latest) continues it")
+    return false
   }
 
   private func resume(

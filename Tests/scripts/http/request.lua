@@ -97,7 +97,7 @@ local version = assert(io.open "/proc/version"):read "a"
 seen = sent { upload = "/proc/version", method = "PUT" }
 check.equal(seen.body, version)
 check.equal(seen.headers["content-length"], nil)
-check.contains(sent { files = { f = "/proc/version" } }.body, version, 'filename="version"')
+check.contains(sent { files = { f = { path = "/proc/version" } } }.body, version, 'filename="version"')
 
 -- Credentials.
 check.equal(sent { auth = "token" }.headers.authorization, "Bearer token")
