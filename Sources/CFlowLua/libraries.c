@@ -209,31 +209,35 @@ static void install_exit(lua_State *L, uint8_t exits) {
 /// The same in each state of the process.
 static _Atomic(lua_CFunction) standard_print;
 
-/// A longer text isn't copied for its line.
-enum { LONGEST_PART = 1 << 16 };
-
-/// print, with one call of the C library for its line: others of its calls would come between those of several threads. A
-/// metamethod may raise; then the standard function has printed those before it. [-n, +0, e]
+/// print, with stdout for itself: otherwise parts of the lines of several threads are mixed. A metamethod may raise; then
+/// the standard function has printed what stands before it. [-n, +0, e]
 static int print_line(lua_State *L) {
   const int count = lua_gettop(L);
-  for (int i = 1; i <= count; i++)
-    if (lua_rawlen(L, i) > LONGEST_PART || luaL_getmetafield(L, i, "__tostring") != LUA_TNIL) {
-      lua_settop(L, count);
-      return atomic_load(&standard_print)(L);
+  bool has_string = false, has_metamethod = !lua_checkstack(L, count + LUA_MINSTACK);
+  for (int i = 1; i <= count && !has_metamethod; i++) {
+    // All strings have the same metatable.
+    if (lua_type(L, i) == LUA_TSTRING) {
+      if (has_string) continue;
+      has_string = true;
     }
-  luaL_Buffer line;
-  luaL_buffinit(L, &line);
-  for (int i = 1; i <= count; i++) {
-    if (i > 1) luaL_addchar(&line, '\t');
-    luaL_tolstring(L, i, NULL);
-    luaL_addvalue(&line);
+    has_metamethod = luaL_getmetafield(L, i, "__tostring") != LUA_TNIL;
   }
-  luaL_addchar(&line, '\n');
-  luaL_pushresult(&line);
-  size_t length;
-  const char *bytes = lua_tolstring(L, -1, &length);
-  fwrite(bytes, 1, length, stdout);
-  fflush(stdout);
+  if (has_metamethod) {
+    lua_settop(L, count);
+    return atomic_load(&standard_print)(L);
+  }
+  for (int i = 1; i <= count; i++) luaL_tolstring(L, i, NULL);
+  // From here on nothing raises an error.
+  flockfile(stdout);
+  for (int i = 1; i <= count; i++) {
+    if (i > 1) putc_unlocked('\t', stdout);
+    size_t length;
+    const char *text = lua_tolstring(L, count + i, &length);
+    fwrite_unlocked(text, 1, length, stdout);
+  }
+  putc_unlocked('\n', stdout);
+  fflush_unlocked(stdout);
+  funlockfile(stdout);
   return 0;
 }
 
