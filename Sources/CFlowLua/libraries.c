@@ -163,8 +163,10 @@ static void watch_native(lua_State *L) {
 
 /// os.exit, which closes the state itself when asked to: from then on no stop may come.
 static int os_exit(lua_State *L) {
+  flowlua_state *state = state_of(L);
+  // While its values can still be used.
+  state->callbacks.leave(state);
   if (lua_toboolean(L, 2)) {
-    flowlua_state *state = state_of(L);
     flowlua_forget_state(state);
     atomic_store(&state->activity, NULL);
     state->running = state->main;
@@ -184,7 +186,8 @@ static int refuse_exit(lua_State *L) {
 /// os.setlocale of a worker's state: only a question.
 static int ask_locale(lua_State *L) {
   if (!lua_isnoneornil(L, 1))
-    return luaL_error(L, "os.setlocale can't set a locale in a worker: all threads of the process have the same");
+    return luaL_error(
+        L, "os.setlocale can't set a locale in a worker: all threads of the process have the same");
   return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 

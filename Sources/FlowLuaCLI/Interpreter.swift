@@ -71,7 +71,8 @@ final class Interpreter {
       host.deprecations =
         refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
-      messages.reportFailuresAtExit(of: host)
+      messages.host = host
+      host.vm.onExit = { [unowned host] in messages.reportFailures(of: host) }
       signals.catchTermination(host) {
         messages.reportFailures(of: host)
         monitors.finish()

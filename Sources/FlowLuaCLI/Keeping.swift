@@ -24,7 +24,8 @@ final class Keeping {
     let asked = arguments.options.kept?.choice
     if arguments.options.kept?.within != nil {
       guard case .latest? = asked else {
-        throw Self.misuse("option '--within' belongs to '--resume' without a run: --resume --within 12h")
+        throw Self.misuse(
+          "option '--within' belongs to '--resume' without a run: --resume --within 12h")
       }
     }
     guard case .file(let path) = arguments.script else {

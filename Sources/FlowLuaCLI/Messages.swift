@@ -1,6 +1,5 @@
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 internal import LuaVM
 
 /// Reports errors on stderr, as the stand-alone interpreter does.
@@ -41,18 +40,6 @@ final class Messages {
     for failure in failures { report(failure.error, of: failure.name) }
     return !failures.isEmpty
   }
-
-  /// From now on failures are also reported where the script ends the process by os.exit.
-  func reportFailuresAtExit(of host: ScriptHost) {
-    self.host = host
-    Self.last = self
-    atexit {
-      if let last = Messages.last, let host = last.host { last.reportFailures(of: host) }
-    }
-  }
-
-  // Unsafe: set once, before the process exits and reads it; both on the main thread.
-  private nonisolated(unsafe) static var last: Messages?
 
   /// Prints a message that isn't an error of the script.
   func say(_ message: ByteString) { Output.error(program: program, message) }

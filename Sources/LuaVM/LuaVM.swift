@@ -39,6 +39,8 @@ public final class LuaVM {
   /// Called when the `terminator` has requested the end of the process while Lua code runs: between
   /// two of its instructions. It may end the process; if it returns, the code continues.
   package var onTermination: (() -> Void)?
+  /// Called when a script calls `os.exit`, before that has any effect.
+  package var onExit: (() -> Void)?
   /// Called on the owner thread before an interruption is raised in busy code. If it returns false,
   /// nothing is raised, and the next wait takes the request.
   package var onInterruption: (() -> Bool)?
@@ -83,7 +85,7 @@ public final class LuaVM {
       call: answerCall, direct_call: answerDirectCall, resume_wait: answerWait, pump: pumpWait,
       unwrap: unwrapSecret, wrap: wrapSecret,
       describe_object: describeObject, describe_module: describeNamedModule,
-      release: releaseObject, terminate: endProcess, interrupt: noteInterruption,
+      release: releaseObject, terminate: endProcess, leave: noteExit, interrupt: noteInterruption,
       outside: countOutside, attend: answerAttention, write: writeOutput)
     var problem: UnsafePointer<CChar>?
     guard let opened = flowlua_open(&plain, &callbacks, &problem) else {
@@ -154,6 +156,7 @@ public final class LuaVM {
     functions.removeAll()
     scheduler = nil
     onTermination = nil
+    onExit = nil
     onInterruption = nil
     onAttention = nil
     onHostAttention = nil
@@ -578,6 +581,10 @@ private func noteInterruption(_ state: OpaquePointer) -> Bool {
 
 private func endProcess(_ state: OpaquePointer) {
   vm(of: state)?.onTermination?()
+}
+
+private func noteExit(_ state: OpaquePointer) {
+  vm(of: state)?.onExit?()
 }
 
 private func countOutside(_ state: OpaquePointer, _ room: Int) -> Int {

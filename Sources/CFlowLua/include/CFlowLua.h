@@ -152,6 +152,8 @@ typedef struct flowlua_callbacks {
   void (*_Nonnull release)(void *_Nonnull object);
   /// The process has been asked to end while Lua code runs: called between two instructions of it.
   void (*_Nonnull terminate)(flowlua_state *_Nonnull);
+  /// A script calls os.exit: called before it has any effect.
+  void (*_Nonnull leave)(flowlua_state *_Nonnull);
   /// An interruption is about to be raised: called as above. false when the code that runs is a cleanup,
   /// in which nothing is raised: the request stays.
   bool (*_Nonnull interrupt)(flowlua_state *_Nonnull);

@@ -409,6 +409,8 @@ package final class ChildProcess: ProcessLineSource {
     completion = nil
     replacement = nil
     closeNamedPipe()
+    timer?.cancel()
+    timer = nil
     input?.abandon()
     guard pid != 0 else { return }
     if tree == nil { tree = flowsystem_make_tree(pid, target) }

@@ -45,7 +45,8 @@ struct StoreOptions {
     ]
     if let seconds = number(text, units: units) { return Double(seconds) }
     throw misuse(
-      "option '\(option)' needs a number with the unit s, m, h, d or w, such as \(such), not '\(text)'")
+      "option '\(option)' needs a number with the unit s, m, h, d or w, such as \(such), not '\(text)'"
+    )
   }
 
   /// Notes `--store-limit`.

@@ -223,14 +223,17 @@ package final class ScriptKeeping: RunMonitor {
   func mayContinue(_ store: JournalStore, _ copy: MirroredStore? = nil) throws(FlowError) -> Bool {
     guard let within = options.within else { return true }
     let latest: ByteString?
-    if let copy { latest = try copy.fetch(nil) } else {
+    if let copy {
+      latest = try copy.fetch(nil)
+    } else {
       latest = try store.unfinishedRun(of: options.script)
     }
     guard let latest, Double(time(nil)) - (try store.run(latest).changed) > within.seconds else {
       return true
     }
     warn(
-      "run \(latest) changed last more than \(within.text) ago: a new run begins; --resume=\(latest) continues it")
+      "run \(latest) changed last more than \(within.text) ago: a new run begins; --resume=\(latest) continues it"
+    )
     return false
   }
 

@@ -67,21 +67,25 @@ for _, field in ipairs { "status", "headers", "body", "json", "delay", "phase" }
     local _ = testing.run(RequestOp, { http = function() return { [field] = v } end }).error
   end)
 end
+local function settle(task)
+  task:wait()
+  return task.error
+end
 each("dispatcher rate", function(v) flow.dispatcher { input = "list", rate = v } end)
 each("dispatcher rate 1", function(v) flow.dispatcher { input = "list", rate = { v } } end)
 each("dispatcher rate per", function(v) flow.dispatcher { input = "list", rate = { 1, per = v } } end)
-each("exec", function(v) flow.exec(v):wait() end)
-each("exec word", function(v) flow.exec({ "true", v }):wait() end)
-each("exec 2", function(v) flow.exec({ "true" }, v):wait() end)
+each("exec", function(v) settle(flow.exec(v)) end)
+each("exec word", function(v) settle(flow.exec({ "true", v })) end)
+each("exec 2", function(v) settle(flow.exec({ "true" }, v)) end)
 for _, field in ipairs { "stdin", "cwd", "env", "timeout", "check", "capture", "unknown" } do
   each("exec " .. field, function(v)
     -- A folder that isn't there, or no time at all, is a failure, not misuse.
-    flow.exec({ "true" }, { [field] = v }):wait()
+    settle(flow.exec({ "true" }, { [field] = v }))
   end)
 end
-each("exec variable", function(v) flow.exec({ "true" }, { env = { NAME = v } }):wait() end)
+each("exec variable", function(v) settle(flow.exec({ "true" }, { env = { NAME = v } })) end)
 each("exec name", function(v)
-  if v == v and v ~= nil then flow.exec({ "true" }, { env = { [v] = "" } }):wait() end
+  if v == v and v ~= nil then settle(flow.exec({ "true" }, { env = { [v] = "" } })) end
 end)
 each("sleep", function(v)
   -- In an op of its own, as a value may be a long time.

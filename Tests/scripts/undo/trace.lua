@@ -1,4 +1,5 @@
 -- A trace has a slice for each undo, with its duration, its outcome and what it executes; the op itself has succeeded.
+-- expect-stderr: f failed: [f/CreateOp #1] stuck
 local flow, check = require "flow", require "check"
 
 local CreateOp = flow.op("CreateOp", {

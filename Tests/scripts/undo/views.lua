@@ -1,4 +1,6 @@
 -- Events, reports, spans and drawings show what was undone, for how long, and what couldn't be undone.
+-- expect-stderr: f failed: [f/CreateOp #1] stuck
+-- expect-stderr: g failed: [g/FailOp] no
 local flow, check = require "flow", require "check"
 
 local CreateOp = flow.op("CreateOp", {

@@ -124,7 +124,7 @@ check.equal(#requests, 1)
 result, requests = busy(503, 100)
 check.contains(result.stderr, "-> 503", ", after 5 attempts")
 check.equal(#requests, 5)
-result, requests = busy(503, 100, {}, { OTEL_EXPORTER_OTLP_TIMEOUT = "200" })
+result, requests = busy(503, 100, { header = "Retry-After: 60" }, { OTEL_EXPORTER_OTLP_TIMEOUT = "50000" })
 check.contains(result.stderr, "-> 503")
 check.equal(#requests, 1)
 

@@ -1,6 +1,8 @@
 -- ctx.error in a worker is the same as on the main thread.
 -- In a final step or a cleanup it is the error of the flow or op, and nil after success.
 -- clock: real: the virtual clock stands still while a worker is busy
+-- expect-stderr: f failed: [f/StepOp] own failure
+-- expect-status: 1
 local flow, check = require "flow", require "check"
 local FailOp = flow.op("FailOp", function(ctx) ctx:fail("bad", { code = 7 }) end)
 local GoodOp = flow.op("GoodOp", function() end)
