@@ -7,6 +7,7 @@ A line is `{"do": NAME, ...}`; the functions below have the names and say what t
 """
 
 import json
+import queue
 import sys
 
 from jupyter_client import KernelManager
@@ -21,6 +22,18 @@ class Notebook:
         self.client = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=PATIENCE)
+        self.hear()
+
+    def hear(self):
+        """Waits until what the kernel publishes arrives here: until it knows of this reader, that is lost."""
+        while True:
+            request = self.client.kernel_info()
+            try:
+                while self.client.get_iopub_msg(timeout=1)["parent_header"].get("msg_id") != request:
+                    pass
+                return
+            except queue.Empty:
+                pass
 
     def reply(self, request):
         """The reply to a request: those to earlier ones, as of `wait_for_ready`, may still come before it."""

@@ -34,7 +34,8 @@ local function options(script, words, more)
   words.arguments = { script.folder }
   return words
 end
-local function stored() return tonumber(server:request "$JS.API.STREAM.INFO.FLOWLUA_NEWS":match '"messages":(%d+)') end
+local function messages(stream) return tonumber(server:request("$JS.API.STREAM.INFO." .. stream):match '"messages":(%d+)') end
+local function stored() return messages "FLOWLUA_NEWS" end
 local function is_begun(script) return flow.fs.exists(script.folder .. "/effects") end
 local function make(name) return function(script) flow.fs.write(script.folder .. "/" .. name, "") end end
 local go, finish = make "go", make "end"
@@ -42,15 +43,14 @@ local go, finish = make "go", make "end"
 -- Starts a script, kills it while a machine executes its op, and waits until the server has what that has finished.
 local function interrupted(words)
   local script = kept.script(text)
-  local before = stored() or 0
   local program = script:start(options(script, words))
   kept.waits(function() return is_begun(script) end)
   flow.exec { "kill", "-KILL", tostring(program.pid) }:await()
   program:await()
   go(script)
   finish(script)
-  -- The report with its line, and the one with its end.
-  kept.waits(function() return stored() >= before + 2 end)
+  -- A machine gives its op back once the server has the report with its end.
+  kept.waits(function() return messages "FLOWLUA_WORK" == 0 end)
   return script
 end
 
