@@ -16,7 +16,7 @@ local BuildOp = flow.op("BuildOp", { gives = { image = "string" }, run = functio
   ctx:set("image", "shop:17")
 end })
 local UploadOp = flow.op("UploadOp", { needs = { shard = "integer", image = "string" }, gives = { url = "string" },
-  retry = { attempts = 2, delay = 0 }, run = function(ctx)
+  run = function(ctx)
     effect("upload" .. ctx:get "shard")
     if ctx:get "shard" == 3 and not os.getenv "ONLINE" then ctx:fail "no network" end
     ctx:set("url", ctx:get "image" .. ctx:get "shard")
