@@ -22,6 +22,9 @@ struct ChildProcess {
     }
   }
 
+  /// How long a program may take, in seconds. A sanitizer makes it many times slower.
+  static let patience = ProcessInfo.processInfo.environment["FLOWLUA_SANITIZER"] == nil ? 120 : 400
+
   /// Runs a program and waits for its end.
   ///
   /// - Parameters:
@@ -34,7 +37,7 @@ struct ChildProcess {
   /// - Throws: `Failure` when it can't be started or is too slow.
   static func run(
     _ program: String, _ arguments: [String], environment: [String: String], in directory: String,
-    seconds: Int = 120
+    seconds: Int = ChildProcess.patience
   ) throws -> ChildProcess {
     // Files, not pipes: nobody has to read while it runs, and no program blocks on a full pipe.
     let scratch = FileManager.default.temporaryDirectory
