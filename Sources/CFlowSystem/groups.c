@@ -21,6 +21,9 @@ struct flowsystem_group {
   _Atomic(pid_t) target;
   /// Whether it has got SIGTERM, which may cut what a first one has begun.
   _Atomic(bool) is_told;
+  /// What it has started, if it was ever asked to end. Later programs of this place use it again, and it is never
+  /// freed, so that a handler can read it at any time.
+  _Atomic(flowsystem_tree *) tree;
   struct flowsystem_group *next_free;
 };
 
@@ -74,7 +77,11 @@ static void tell_all(flowsystem_tree *started) {
     for (int i = 0; i < BLOCK_SIZE; i++) {
       pid_t target = atomic_load(&each->groups[i].target);
       if (target == 0 || is_running(target) < 0) continue;
-      if (started != NULL) flowsystem_plant_tree(started, target < 0 ? -target : target, target);
+      if (started != NULL) {
+        // What has been asked to end may have lost the parent by which it was found.
+        flowsystem_copy_tree(started, atomic_load(&each->groups[i].tree));
+        flowsystem_plant_tree(started, target < 0 ? -target : target, target);
+      }
       tell(&each->groups[i], target);
     }
 }
@@ -110,9 +117,21 @@ void flowsystem_end_programs(void) {
   atomic_store(&is_used, false);
 }
 
+flowsystem_tree *flowsystem_find_tree(flowsystem_group *group, int pid, int target) {
+  flowsystem_tree *tree = atomic_load(&group->tree);
+  if (tree == NULL) {
+    tree = flowsystem_make_tree();
+    if (tree == NULL) return NULL;
+    atomic_store(&group->tree, tree);
+  }
+  flowsystem_watch_tree(tree);
+  flowsystem_plant_tree(tree, pid, target);
+  return tree;
+}
+
 flowsystem_tree *flowsystem_end_program(flowsystem_group *group, int pid, int target) {
   // Before the signal: the children of a process that has ended have another parent.
-  flowsystem_tree *tree = flowsystem_make_tree(pid, target);
+  flowsystem_tree *tree = flowsystem_find_tree(group, pid, target);
   tell(group, target);
   return tree;
 }

@@ -42,14 +42,16 @@ enum { FLOWSYSTEM_MOST_MEMBERS = 512 };
 /// The room for a tree that a signal handler uses. Used by one thread at a time.
 flowsystem_tree *flowsystem_tree_in_handler(void);
 
-/// Adds what a program has started to a tree. Safe in a signal handler.
+flowsystem_tree *flowsystem_make_tree(void);
+
+/// Opens the descriptor of a tree; see flowsystem_tree_descriptor.
+void flowsystem_watch_tree(flowsystem_tree *tree);
+
+/// Adds a program and what it has started to a tree. Safe in a signal handler.
 void flowsystem_plant_tree(flowsystem_tree *tree, int root, int target);
 
-/// Adds what has been started since. Safe in a signal handler.
-void flowsystem_search_tree(flowsystem_tree *tree);
-
-/// Forgets all processes of a tree. Safe in a signal handler.
-void flowsystem_clear_tree(flowsystem_tree *tree);
+/// Adds what is running of another tree, which may be NULL. Safe in a signal handler.
+void flowsystem_copy_tree(flowsystem_tree *tree, const flowsystem_tree *from);
 
 /// Pauses all running programs, or continues them. Safe in a signal handler.
 void flowsystem_pause_programs(bool pauses);

@@ -107,10 +107,9 @@ typedef struct member {
 } member;
 
 struct flowsystem_tree {
-  pid_t root;
-  /// The group that has got SIGTERM; 0 for none.
-  pid_t group;
-  /// Readable when a member has ended; -1 in a signal handler, which looks at them again and again.
+  /// The program, and its group if it has one: they have got SIGTERM, or are about to.
+  pid_t root, group;
+  /// Readable when a member has ended; -1 for none, as in a signal handler, which looks at them again and again.
   int wakeups;
   size_t count;
   member members[FLOWSYSTEM_MOST_MEMBERS];
@@ -118,7 +117,14 @@ struct flowsystem_tree {
 
 static bool is_running(const member *each) {
   struct pollfd end = {.fd = each->descriptor, .events = POLLIN};
-  return each->descriptor >= 0 && poll(&end, 1, 0) == 0;
+  // A signal may interrupt even this.
+  return each->descriptor >= 0 && poll(&end, 1, 0) <= 0;
+}
+
+static void forget(member *each) {
+  int descriptor = each->descriptor;
+  each->descriptor = -1;
+  if (descriptor >= 0) close(descriptor);
 }
 
 static int signal_member(const member *each, int number) {
@@ -130,12 +136,16 @@ typedef struct search {
   pid_t parent;
 } search;
 
+static bool has_room(const flowsystem_tree *tree, pid_t pid) {
+  for (size_t i = 0; i < tree->count; i++)
+    if (tree->members[i].pid == pid && tree->members[i].descriptor >= 0) return false;
+  return tree->count < FLOWSYSTEM_MOST_MEMBERS;
+}
+
 static void add_member(pid_t pid, void *context) {
   const search *found = context;
   flowsystem_tree *tree = found->tree;
-  if (tree->count == FLOWSYSTEM_MOST_MEMBERS) return;
-  for (size_t i = 0; i < tree->count; i++)
-    if (tree->members[i].pid == pid && tree->members[i].descriptor >= 0) return;
+  if (!has_room(tree, pid)) return;
   int descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
   if (descriptor < 0) return;
   // The number may have got to another process meanwhile.
@@ -151,7 +161,7 @@ static void add_member(pid_t pid, void *context) {
       .pid = pid,
       .parent = found->parent,
       .descriptor = descriptor,
-      .is_told = tree->group != 0 && getpgid(pid) == tree->group};
+      .is_told = pid == tree->root || (tree->group != 0 && getpgid(pid) == tree->group)};
 }
 
 static void add_children_of_thread(pid_t thread, void *context) {
@@ -171,8 +181,8 @@ static void add_children(flowsystem_tree *tree, pid_t parent) {
   for_each_thread(parent, add_children_of_thread, &found);
 }
 
-void flowsystem_search_tree(flowsystem_tree *tree) {
-  add_children(tree, tree->root);
+/// Adds what has been started since.
+static void search_again(flowsystem_tree *tree) {
   // The list grows meanwhile.
   for (size_t i = 0; i < tree->count; i++)
     if (is_running(&tree->members[i])) add_children(tree, tree->members[i].pid);
@@ -181,7 +191,18 @@ void flowsystem_search_tree(flowsystem_tree *tree) {
 void flowsystem_plant_tree(flowsystem_tree *tree, int root, int target) {
   tree->root = root;
   tree->group = target < 0 ? -target : 0;
-  flowsystem_search_tree(tree);
+  search found = {tree, getpid()};
+  add_member(root, &found);
+  search_again(tree);
+}
+
+void flowsystem_copy_tree(flowsystem_tree *tree, const flowsystem_tree *from) {
+  for (size_t i = 0; from != NULL && i < from->count; i++) {
+    member each = from->members[i];
+    if (!is_running(&each) || !has_room(tree, each.pid)) continue;
+    each.descriptor = fcntl(each.descriptor, F_DUPFD_CLOEXEC, 0);
+    if (each.descriptor >= 0) tree->members[tree->count++] = each;
+  }
 }
 
 size_t flowsystem_tell_tree(flowsystem_tree *tree, bool all) {
@@ -190,8 +211,7 @@ size_t flowsystem_tell_tree(flowsystem_tree *tree, bool all) {
     member *each = &tree->members[i];
     if (each->descriptor < 0) continue;
     if (!is_running(each)) {
-      close(each->descriptor);
-      each->descriptor = -1;
+      forget(each);
       continue;
     }
     running++;
@@ -206,16 +226,17 @@ size_t flowsystem_tell_tree(flowsystem_tree *tree, bool all) {
 
 void flowsystem_kill_tree(flowsystem_tree *tree) {
   if (tree == NULL) return;
-  // Some may have been started since.
-  flowsystem_search_tree(tree);
+  search_again(tree);
   for (size_t i = 0; i < tree->count; i++)
     if (is_running(&tree->members[i])) signal_member(&tree->members[i], SIGKILL);
 }
 
 void flowsystem_clear_tree(flowsystem_tree *tree) {
-  for (size_t i = 0; i < tree->count; i++)
-    if (tree->members[i].descriptor >= 0) close(tree->members[i].descriptor);
+  if (tree == NULL) return;
+  for (size_t i = 0; i < tree->count; i++) forget(&tree->members[i]);
   tree->count = 0;
+  if (tree->wakeups >= 0) close(tree->wakeups);
+  tree->wakeups = -1;
 }
 
 // MARK: - Memory
@@ -225,21 +246,14 @@ flowsystem_tree *flowsystem_tree_in_handler(void) {
   return &left;
 }
 
-flowsystem_tree *flowsystem_make_tree(int root, int target) {
+flowsystem_tree *flowsystem_make_tree(void) {
   flowsystem_tree *tree = flowsystem_zeroed(sizeof *tree);
-  if (tree == NULL) return NULL;
-  tree->wakeups = epoll_create1(EPOLL_CLOEXEC);
-  flowsystem_plant_tree(tree, root, target);
+  if (tree != NULL) tree->wakeups = -1;
   return tree;
 }
 
+void flowsystem_watch_tree(flowsystem_tree *tree) { tree->wakeups = epoll_create1(EPOLL_CLOEXEC); }
+
 int flowsystem_tree_descriptor(const flowsystem_tree *tree) {
   return tree == NULL ? -1 : tree->wakeups;
-}
-
-void flowsystem_free_tree(flowsystem_tree *tree) {
-  if (tree == NULL) return;
-  flowsystem_clear_tree(tree);
-  if (tree->wakeups >= 0) close(tree->wakeups);
-  free(tree);
 }

@@ -27,9 +27,10 @@ static void let_wait(int fd) {
   if (flags < 0 || (flags & O_NONBLOCK) == 0 || fstat(fd, &status) != 0) return;
   if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return;
   const char *path = fd == STDOUT_FILENO ? "/proc/self/fd/1" : "/proc/self/fd/2";
-  int own = open(path, (flags & (O_ACCMODE | O_APPEND)) | O_NOCTTY | O_CLOEXEC);
+  // Without O_NONBLOCK a FIFO that nobody reads would block here.
+  int own = open(path, (flags & (O_ACCMODE | O_APPEND)) | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
   if (own < 0) return;
-  dup2(own, fd);
+  if (fcntl(own, F_SETFL, flags & ~O_NONBLOCK) == 0) dup2(own, fd);
   close(own);
 }
 

@@ -139,11 +139,11 @@ bool flowsystem_reap(int pid, flowsystem_group *group, int *status);
 /// Releases the room of a group: before the leader is reaped, or of a program that can't be ended.
 void flowsystem_release_group(flowsystem_group *group);
 
-/// The processes that a program has started, and those that these have started.
+/// A program, the processes that it has started, and those that these have started.
 typedef struct flowsystem_tree flowsystem_tree;
 
 /// Finds what a program has started. NULL without memory.
-flowsystem_tree *flowsystem_make_tree(int root, int target);
+flowsystem_tree *flowsystem_find_tree(flowsystem_group *group, int pid, int target);
 
 /// Asks a program to end: SIGTERM to its group, once. Returns what it has started, or NULL without memory.
 flowsystem_tree *flowsystem_end_program(flowsystem_group *group, int pid, int target);
@@ -159,7 +159,8 @@ size_t flowsystem_tell_tree(flowsystem_tree *tree, bool all);
 /// Kills those of the tree that are running, and what they have started since. Safe in a signal handler, with NULL as well.
 void flowsystem_kill_tree(flowsystem_tree *tree);
 
-void flowsystem_free_tree(flowsystem_tree *tree);
+/// Forgets all of a tree, which may be NULL. Safe in a signal handler.
+void flowsystem_clear_tree(flowsystem_tree *tree);
 
 /// From now on programs end with this process, when it exits or is ended by SIGHUP, SIGINT,
 /// SIGQUIT, SIGPIPE or SIGTERM: they and what they have started get SIGTERM and, after a second at most, SIGKILL.

@@ -96,12 +96,9 @@ package final class ReplacedRequest {
     let limit = FlowValue.text(of: patience(in: phase))
     let reason: ByteString =
       isSent ? "as no byte moved for \(limit) (idle_timeout)" : "after \(limit) (connect_timeout)"
-    return FlowError(
-      .timeout, "\(method) \(HTTPURL.shown(url)) timed out \(reason), \(phase.progress)"
-    ).with {
-      $0.request = .connection(phase: phase, sent: isSent)
-      $0.isTransient = request.mayRepeat || !isSent
-    }
+    return HTTPTransfer.timeoutError(
+      "\(method) \(HTTPURL.shown(url)) timed out \(reason), \(phase.progress)", in: phase,
+      sent: isSent, request)
   }
 
   private static func isSent(in phase: RequestFailure.Phase) -> Bool {

@@ -16,6 +16,8 @@ package final class ChildProcess: ProcessLineSource {
   private var completion: Completion?
   /// The reason for its stop.
   private(set) var cancellation: (any Error)?
+  /// Whether it was asked to end, and hasn't ended yet.
+  var isEnding: Bool { isPending && cancellation != nil }
   private var pid: Int32 = 0
   /// The argument of kill that reaches it.
   private var target: Int32 = 0
@@ -113,7 +115,7 @@ package final class ChildProcess: ProcessLineSource {
   private func endTree() {
     treeWatch?.end()
     treeWatch = nil
-    flowsystem_free_tree(tree)
+    flowsystem_clear_tree(tree)
     tree = nil
   }
 
@@ -137,9 +139,13 @@ package final class ChildProcess: ProcessLineSource {
     } catch {
       return finish(.failed(error))
     }
-    if let limit = request.timeout {
-      wait(limit) { [unowned self] in cancel(because: ProcessTimeout(limit: limit)) }
-    }
+    limitTime()
+  }
+
+  /// Begins its time limit, unless that was done.
+  private func limitTime() {
+    guard timer == nil, let limit = request.timeout else { return }
+    wait(limit) { [unowned self] in cancel(because: ProcessTimeout(limit: limit)) }
   }
 
   private func closeNamedPipe() {
@@ -179,8 +185,7 @@ package final class ChildProcess: ProcessLineSource {
       lose(error)
       return
     }
-    guard timer == nil, let limit = request.timeout else { return }
-    wait(limit) { [unowned self] in cancel(because: ProcessTimeout(limit: limit)) }
+    limitTime()
   }
 
   /// Watches the program and its outputs.
@@ -337,7 +342,7 @@ package final class ChildProcess: ProcessLineSource {
     let error = ProcessOutOfReach(
       pid: pid, problem: problem == 0 ? "it waits within the system" : systemMessage(problem),
       reason: cancellation)
-    flowsystem_release_group(group)
+    releaseGroup()
     forget()
     finish(.stopped(error, makeResult(-SIGKILL)))
   }
@@ -364,16 +369,22 @@ package final class ChildProcess: ProcessLineSource {
   /// Forgets the program, and takes its status; nil when other code has taken it.
   private func takeStatus() -> Int32? {
     var status: Int32 = 0
+    // Its place may be that of another program afterwards.
+    endTree()
     let isReaped = flowsystem_reap(pid, group, &status)
     forget()
     return isReaped ? status : nil
+  }
+
+  private func releaseGroup() {
+    endTree()
+    flowsystem_release_group(group)
   }
 
   /// Closes all descriptors of the program.
   private func forget() {
     pid = 0
     group = nil
-    endTree()
     if request.sharesOutput { flowsystem_lend_terminal(false) }
     for output in outputs { output.end() }
     input?.end()
@@ -413,12 +424,12 @@ package final class ChildProcess: ProcessLineSource {
     timer = nil
     input?.abandon()
     guard pid != 0 else { return }
-    if tree == nil { tree = flowsystem_make_tree(pid, target) }
+    if tree == nil { tree = flowsystem_find_tree(group, pid, target) }
     flowsystem_kill_tree(tree)
     if kill(target, SIGKILL) == 0 {
       _ = takeStatus()
     } else {
-      flowsystem_release_group(group)
+      releaseGroup()
       forget()
     }
     outputs = []

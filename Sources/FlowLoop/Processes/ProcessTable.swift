@@ -41,6 +41,8 @@ package final class ProcessTable: LoopPrograms {
     for child in children where isMeant(child) { child.cancel(because: reason) }
   }
 
+  var areEnding: Bool { running.values.contains(where: \.isEnding) }
+
   func start(
     _ request: ProcessRequest, completion: @escaping ChildProcess.Completion
   ) -> ChildProcess {
@@ -292,6 +294,9 @@ extension EventLoop {
   /// Ends the programs of all loops now, with their child processes: they get SIGTERM and, after a
   /// second, SIGKILL. Their ends are reported when their loops continue.
   package static func endPrograms() { flowsystem_end_programs() }
+
+  /// Whether any program of this loop was asked to end, and hasn't ended yet.
+  package var areProgramsEnding: Bool { hasProcesses && processes.areEnding }
 
   /// Kills all programs of this loop, with their child processes, because a process that is about
   /// to end would leave them running. Their ends aren't reported, so their ops never end.

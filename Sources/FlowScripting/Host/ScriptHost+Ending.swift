@@ -68,7 +68,10 @@ extension ScriptHost {
       rounds -= 1
       for task in loop.pendingTasks where task.id > newest { task.stop(error) }
       newest = loop.newestTask
-      while !loop.run(until: { [loop] in loop.pendingTaskCount == 0 || loop.newestTask != newest }),
+      // Programs without an op or a task have their grace, too.
+      while !loop.run(until: { [loop] in
+        loop.newestTask != newest || (loop.pendingTaskCount == 0 && !loop.areProgramsEnding)
+      }),
         stalls.failNext(on: loop)
       {}
     } while loop.pendingTaskCount > 0 && loop.newestTask != newest && rounds > 0

@@ -102,6 +102,16 @@ for k, last in ipairs { "os.exit(0)", "error 'enough'" } do
   until_true(function() return has_ended(pid) end, last)
 end
 
+-- A script that fails leaves its programs their grace, whether an op has started them or not.
+host.run(host.binary, { "-e", (([[
+  local flow = require "flow"
+  flow.exec({ "sh", "-c", "trap 'sleep 1.2; echo cleaned >CLEANED; exit' TERM; echo >READY; while :; do sleep 0.02; done" },
+    { grace = 60 })
+  while not flow.fs.exists "READY" do flow.sleep(0.01) end
+  error "enough"
+]]):gsub("CLEANED", path "cleaned2"):gsub("READY", path "ready2")) })
+check.equal(exists "cleaned2", true)
+
 -- A program that has become another user's can't be ended: the task doesn't wait for it.
 if not os.execute 'test "$(id -u)" = 0' then return check.skip "only root can make a program of another user" end
 local result = host.run("sh", { "-c", [[
