@@ -114,7 +114,9 @@ final class Interpreter {
     monitors.finishAtExit()
     var succeeds: Bool
     var limit: TimeLimit?
-    let end = ScriptEnd(deferred, messages) { limit?.message ?? "interrupted!" }
+    let end = ScriptEnd(
+      deferred, messages, isSession: arguments.isInteractive || arguments.script == nil
+    ) { limit?.message ?? "interrupted!" }
     do {
       if arguments.options.confinement?.limitsTime == true {
         limit = try TimeLimit.begin(arguments, try deferred.makeHost())
@@ -225,6 +227,7 @@ final class Interpreter {
   private func runScript() throws {
     switch arguments.script {
     case .file(let path):
+      try vm.searchModules(inFolderOf: ByteString(path.bytes))
       let chunk = try reporting { try vm.loadFile(bytes: ByteString(path.bytes)) }
       try reporting { try vm.callScript(chunk) }
     case .standardInput:

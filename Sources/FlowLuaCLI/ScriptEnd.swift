@@ -8,12 +8,16 @@ struct ScriptEnd {
   /// The message about what has cancelled everything.
   private let interruption: () -> ByteString
 
+  /// Whether lines were typed, which may build something to look at.
+  private let isSession: Bool
+
   init(
-    _ deferred: DeferredScriptHost, _ messages: Messages,
+    _ deferred: DeferredScriptHost, _ messages: Messages, isSession: Bool,
     interruption: @escaping () -> ByteString
   ) {
     self.deferred = deferred
     self.messages = messages
+    self.isSession = isSession
     self.interruption = interruption
   }
 
@@ -24,6 +28,7 @@ struct ScriptEnd {
     let ending = host.runToEnd()
     // As at a wait of the main chunk, where it would have been an error.
     if ending == .interrupted { messages.say(interruption()) }
+    if !isSession { for warning in host.warningsAtEnd { messages.say(warning) } }
     return !reportFailures(host) && ending == .settled
   }
 

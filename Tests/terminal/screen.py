@@ -23,6 +23,7 @@ import signal
 import struct
 import sys
 import termios
+import time
 
 import pyte
 
@@ -44,6 +45,7 @@ def wrapped(screen, columns, rows):
         stream.feed((line + "\r\n").encode())
     start = len(result.history.top) + result.cursor.y + screen.cursor.x // columns
     stream.feed("\r\n".join(lines[before:]).encode())
+    result.savepoints = screen.savepoints
     result.cursor.x, result.cursor.y = screen.cursor.x % columns, max(0, start - len(result.history.top))
     return result
 
@@ -56,14 +58,25 @@ def row(line, columns):
     return text, sorted(colors)
 
 
-def end_session(leader):
-    """Kills all programs of a terminal, also those that a shell has left in the background."""
+def tell_session(leader, number):
+    """Sends a signal to all programs of a terminal, also those that a shell has left in the background; returns them."""
+    told = []
     for entry in os.listdir("/proc"):
         try:
             if entry.isdigit() and os.getsid(int(entry)) == leader:
-                os.kill(int(entry), signal.SIGKILL)
+                os.kill(int(entry), number)
+                told.append(int(entry))
         except OSError:
             pass
+    return told
+
+
+def is_paused(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "TZX"
+    except OSError:
+        return True
 
 
 def start(command, columns, rows):
@@ -123,12 +136,20 @@ def main():
             os.write(terminal, command["type"].encode())
         if "columns" in command:
             if command.get("wraps"):
+                # What was drawn for the old size has to arrive before: it would be wrapped otherwise.
+                programs = tell_session(leader, signal.SIGSTOP)
+                while not all(map(is_paused, programs)):
+                    time.sleep(0.001)
+                while is_open and select.select([terminal], [], [], 0)[0]:
+                    feed()
                 stream.detach(screen)
                 screen = wrapped(screen, command["columns"], command["rows"])
                 stream.attach(screen)
             else:
                 screen.resize(command["rows"], command["columns"])
             resize(terminal, command["columns"], command["rows"])
+            if command.get("wraps"):
+                tell_session(leader, signal.SIGCONT)
         lines = [row(line, screen.columns) for line in screen.history.top]
         shown = [row(screen.buffer[number], screen.columns) for number in range(screen.lines)]
         while shown and not shown[-1][0]:
@@ -157,7 +178,7 @@ def main():
                 for command in whole:
                     reply(json.loads(command))
     finally:
-        end_session(leader)
+        tell_session(leader, signal.SIGKILL)
 
 
 main()

@@ -6,8 +6,7 @@ package struct FileWatchStart: Sendable {
   let inotify: Inotify
   let tree: WatchedTree
 
-  /// Begins to watch a folder, or a file by the folder that has it: so a file that is replaced by another
-  /// one is still watched. Blocks.
+  /// Begins to watch a folder, or a file by the folder that has it and those of the links that lead to it. Blocks.
   ///
   /// - Parameters:
   ///   - path: The path, at which something exists.
@@ -21,18 +20,14 @@ package struct FileWatchStart: Sendable {
       throw SystemError("watch", path, ENOENT)
     }
     inotify = try Inotify()
-    var top = path
-    var name: ByteString?
-    if status.kind != .directory {
-      let last = path.lastPathComponent
-      name = ByteString(Array(last))
-      top = ByteString(Array(path.bytes.dropLast(last.count))).withoutTrailingSlashes
-      if top.isEmpty { top = "." }
-    }
-    let isRecursive = isRecursive && name == nil
-    tree = WatchedTree(
-      path, top: top, name: name, isRecursive: isRecursive,
-      try FolderScan(top, from: "", isRecursive: isRecursive, inotify, cancellation))
+    let isFolder = status.kind == .directory
+    let scan: WatchScan =
+      if isFolder {
+        try WatchScan(folder: path, from: "", isRecursive: isRecursive, inotify, cancellation)
+      } else {
+        try WatchScan(file: path, inotify, cancellation)
+      }
+    tree = WatchedTree(path, isRecursive: isRecursive && isFolder, scan)
   }
 }
 
@@ -195,26 +190,27 @@ package final class FileWatch: LoopJob {
     endWatches(inotify)
     let cancellation = Cancellation()
     scan = cancellation
-    let (top, isRecursive) = (tree.top, tree.isRecursive)
+    let (path, isFile, isRecursive) = (tree.path, tree.name != nil, tree.isRecursive)
     loop.offload {
       do throws(SystemError) {
+        if isFile { return .success(try WatchScan(file: path, inotify, cancellation)) }
         return .success(
-          try FolderScan(
-            top, from: place, isRecursive: isRecursive, inotify, cancellation))
+          try WatchScan(
+            folder: path, from: place, isRecursive: isRecursive, inotify, cancellation))
       } catch {
         return .failure(error)
       }
-    } then: { [weak self] (result: Result<FolderScan, SystemError>) in
+    } then: { [weak self] (result: Result<WatchScan, SystemError>) in
       self?.scanned(place, result)
     }
   }
 
-  private func scanned(_ place: ByteString, _ result: Result<FolderScan, SystemError>) {
+  private func scanned(_ place: ByteString, _ result: Result<WatchScan, SystemError>) {
     scan = nil
     if isClosed { return }
     switch result {
     case .success(let scan):
-      if place.isEmpty { tree.update(scan) } else { tree.add(scan) }
+      if place.isEmpty { tree.update(scan) } else { tree.add(scan.folders) }
     case .failure(let error):
       // A new folder may be gone again, which is reported; a top that is gone has its own report.
       let isMissing = error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP

@@ -9,9 +9,13 @@ struct WatchedTree {
   /// The path that was given, of a folder or of a file.
   let path: ByteString
   /// The path of the folder that is watched.
-  let top: ByteString
+  private(set) var top: ByteString
   /// The only name in it to report; nil for all.
-  let name: ByteString?
+  private(set) var name: ByteString?
+  /// The names of links that lead to the file, by the watches of their folders; one of them may be missing.
+  private var links: [Int32: Set<ByteString>]
+  /// Which file it is; nil if that isn't known.
+  private var identity: LinkedPath.Identity?
   let isRecursive: Bool
 
   private var folders: [Int32: FolderScan.Folder] = [:]
@@ -29,14 +33,14 @@ struct WatchedTree {
   /// Whether the top is gone, so that nothing follows.
   private(set) var isGone = false
 
-  init(
-    _ path: ByteString, top: ByteString, name: ByteString?, isRecursive: Bool, _ scan: FolderScan
-  ) {
+  init(_ path: ByteString, isRecursive: Bool, _ scan: WatchScan) {
     self.path = path
-    self.top = top
-    self.name = name
     self.isRecursive = isRecursive
-    replace(with: scan)
+    top = scan.top
+    name = scan.name
+    links = scan.links
+    identity = scan.identity
+    replace(with: scan.folders)
   }
 
   /// Whether a move waits for its other half.
@@ -59,11 +63,19 @@ struct WatchedTree {
     }
   }
 
-  /// Replaces everything by a scan after reports were lost, and reports the differences.
-  mutating func update(_ scan: FolderScan) {
+  /// Replaces everything by a scan after reports were lost, or a link was replaced, and reports the differences.
+  mutating func update(_ scan: WatchScan) {
     let before = entries
-    watchesToEnd += Set(folders.keys).subtracting(scan.folders.map(\.watch))
-    replace(with: scan)
+    watchesToEnd += Set(folders.keys).union(links.keys).subtracting(scan.links.keys)
+      .subtracting(scan.folders.folders.map(\.watch))
+    top = scan.top
+    name = scan.name
+    links = scan.links
+    replace(with: scan.folders)
+    if let before = identity, let after = scan.identity, before != after {
+      changes.append(FileChange(kind: .changed, path: path, isFolder: false))
+    }
+    identity = scan.identity
     let after = entries
     for (path, isFolder) in before.sorted(by: { $0.key < $1.key }) where after[path] == nil {
       changes.append(FileChange(kind: .removed, path: path, isFolder: isFolder))
@@ -109,6 +121,11 @@ struct WatchedTree {
       folderToScan = ""
       return
     }
+    let name = ByteString(UnsafeBufferPointer(start: event.name, count: event.name_length))
+    if links[event.watch]?.contains(name) == true {
+      folderToScan = ""
+      return
+    }
     // A folder isn't kept in a variable while its entries change: they would be copied.
     guard let path = folders[event.watch]?.path else { return }
     if has(FLOWSYSTEM_ENDED) || has(FLOWSYSTEM_GONE) {
@@ -117,7 +134,6 @@ struct WatchedTree {
       if has(FLOWSYSTEM_ENDED) { forget(event.watch) }
       return
     }
-    let name = ByteString(UnsafeBufferPointer(start: event.name, count: event.name_length))
     let isFolder = has(FLOWSYSTEM_FOLDER)
     if let departure, has(FLOWSYSTEM_MOVED_TO), departure.cookie == event.cookie, isReported(name) {
       self.departure = nil
@@ -148,6 +164,7 @@ struct WatchedTree {
     _ name: ByteString, in watch: Int32, _ isFolder: Bool, replaces: Bool
   ) {
     guard let path = folders[watch]?.path else { return }
+    identity = nil
     let known = folders[watch]?.entries.updateValue(isFolder, forKey: name)
     if known == nil {
       report(.created, path, name, isFolder)
@@ -193,6 +210,11 @@ struct WatchedTree {
 
   private mutating func topIsGone(_ watch: Int32) {
     guard !isGone else { return }
+    // Its links may soon lead to another one.
+    if !links.isEmpty {
+      folderToScan = ""
+      return
+    }
     isGone = true
     if let name {
       if folders[watch]?.entries[name] != nil { report(.removed, "", name, false) }

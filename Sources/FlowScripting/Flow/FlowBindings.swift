@@ -154,6 +154,7 @@ extension ScriptHost {
       flow.count(in: memory)
       try checkMemory()
     }
+    if builtFlow == nil, flow.count > 0 { builtFlow = (flow.nameBytes, call.origin) }
     return call.answer(argument: 1)
   }
 

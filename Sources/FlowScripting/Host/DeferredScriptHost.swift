@@ -32,6 +32,9 @@ package final class DeferredScriptHost {
     try vm.preload(ScriptHost.moduleNames) { [self] call in
       try makeHost().requiredModule(call)
     }
+    try vm.addToMissingModules { name in
+      ScriptHost.moduleNear(name.description).map { "did you mean '\($0)'?" }
+    }
   }
 
   /// The host, which is made if there is none yet.

@@ -41,6 +41,23 @@ extension ScriptHost {
     return .settled
   }
 
+  /// Warnings at the end of a script of what it has written in vain.
+  package var warningsAtEnd: [ByteString] {
+    if loop.newestTask == 0 {
+      // Nor was any flow described.
+      guard case (let name, let origin)?? = builtFlow else { return [] }
+      let place = vm.text(ofOrigin: origin)
+      return [
+        "warning: flow '\(name)' at \(place) was built, but nothing was run: flow:run() is missing"
+      ]
+    }
+    guard keeping == nil, let originOfCache else { return [] }
+    let place = vm.text(ofOrigin: originOfCache)
+    return [
+      "warning: 'cache' at \(place) has had no effect: without --keep or flow.keep() no result is kept"
+    ]
+  }
+
   /// Cancels all runs and tasks, including those that their cleanups start, and runs until all have
   /// settled. Code of a run or task must not call it.
   ///

@@ -28,6 +28,13 @@ extension ScriptHost {
     [module] + submodules.map { "\(module).\($0.name)" }
   }
 
+  /// The module that is meant by the name of one that isn't there, if it is one of these: `json`, `flow.jsn`.
+  static func moduleNear(_ name: String) -> String? {
+    let part = "flow.\(name)"
+    if moduleNames.contains(part) { return part }
+    return name.hasPrefix("fl") ? NearestName.of(name, in: moduleNames) : nil
+  }
+
   /// The result of `require` of one of these names, which is the first argument of the loader.
   func requiredModule(_ call: LuaCall) throws -> LuaAnswer {
     guard let name = call.bytes(1), let dot = name.bytes.firstIndex(of: UInt8(ascii: ".")) else {

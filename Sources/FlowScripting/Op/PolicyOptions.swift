@@ -100,11 +100,15 @@ struct PolicyOptions {
 
   /// `true`, or a table.
   private static func cache(_ options: Options) throws -> CachePolicy? {
+    let isPlain: Bool
     switch options.value("cache") {
-    case nil: return nil
-    case .boolean(let flag)?: return flag ? CachePolicy() : nil
-    default: break
+    case nil, .boolean(false)?: return nil
+    case .boolean(true)?: isPlain = true
+    default: isPlain = false
     }
+    let host = options.arguments.host
+    host.originOfCache = host.originOfCache ?? options.arguments.call.origin
+    if isPlain { return CachePolicy() }
     guard options.kind("cache") == .table, let table = try options.table("cache") else {
       throw options.wrong("cache", expected: "table or boolean")
     }

@@ -1,4 +1,4 @@
-internal import FlowEngine
+package import FlowEngine
 internal import Glibc
 @_spi(Scripting) internal import LuaVM
 
@@ -74,7 +74,7 @@ extension ScriptHost {
   var packagePaths: [(field: ByteString, text: ByteString)] {
     guard case .reference(let package)? = try? vm.global("package") else { return [] }
     var paths: [(ByteString, ByteString)] = []
-    for field in ["path", "cpath"] as [ByteString] {
+    for field in ["path", "cpath", LuaVM.scriptPath] as [ByteString] {
       guard case .string(let text)? = try? vm.rawGet(.string(field), in: package) else { continue }
       paths.append((field, text))
     }
@@ -111,14 +111,16 @@ extension LuaVM {
   }
 
   /// Adds a line to the error of `require` about a module that isn't found; it depends on the name of the module.
-  func addToMissingModules(_ line: @escaping (ByteString) -> ByteString) throws {
+  func addToMissingModules(_ line: @escaping (ByteString) -> ByteString?) throws {
     guard case .reference(let package) = try global("package"),
       case .reference(let searchers) = try rawGet("searchers", in: package)
     else { return }
     var count = 0
     while try !rawGet(.integer(Int64(count + 1)), in: searchers).isNil { count += 1 }
     // A searcher that finds nothing returns what the error has about it.
-    let searcher = try makeFunction { $0.answer(.string(line($0.bytes(1) ?? ""))) }
+    let searcher = try makeFunction { call in
+      call.answer(line(call.bytes(1) ?? "").map { .string($0) } ?? .nil)
+    }
     try set(.reference(searcher), at: count + 1, in: searchers)
   }
 
@@ -128,5 +130,38 @@ extension LuaVM {
     for (field, text) in paths {
       try set(.string(text), field.description, in: package)
     }
+    if paths.contains(where: { $0.field == Self.scriptPath }) { try addScriptSearcher(package) }
+  }
+
+  /// The field of `package` with the path of modules that lie beside the script.
+  static let scriptPath: ByteString = "scriptpath"
+
+  /// Lets `require` look for modules in the folder of the script, after it has looked everywhere else. The tests of Lua
+  /// expect its own `package.path`, so that this is a path of its own.
+  package func searchModules(inFolderOf script: ByteString) throws {
+    let folder = FileTarget.folder(of: script)
+    // The working directory is in `package.path`. Two characters mean something else in such a path.
+    guard !folder.isEmpty, folder != "./",
+      !folder.bytes.contains(where: { ";?".utf8.contains($0) }),
+      case .reference(let package) = try global("package")
+    else { return }
+    try set(
+      .string("\(folder)?.lua;\(folder)?/init.lua"), Self.scriptPath.description, in: package)
+    try addScriptSearcher(package)
+  }
+
+  /// Adds a searcher like that of `package.path`.
+  private func addScriptSearcher(_ package: LuaReference) throws {
+    let searcher = """
+      local package, searchpath, loadfile, error = package, package.searchpath, loadfile, error
+      package.searchers[#package.searchers + 1] = function(name)
+        local file, tried = searchpath(name, package.scriptpath)
+        if not file then return tried end
+        local chunk, problem = loadfile(file)
+        if not chunk then error("error loading module '" .. name .. "' from file '" .. file .. "':\\n\\t" .. problem, 0) end
+        return chunk, file
+      end
+      """
+    _ = try call(try load(ByteString(searcher), name: "=package.scriptpath"))
   }
 }

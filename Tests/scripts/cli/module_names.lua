@@ -23,3 +23,11 @@ check.equal(said.stdout, "own\ttrue\n")
 check.equal(said.stderr, "")
 check.equal(host.run(host.binary, { "-W", "-e", "require 'flow'" }).stderr, "")
 os.execute("rm -rf '" .. folder .. "'")
+
+-- A name that is nearly one of them, or a part of one.
+for name, meant in pairs { ["flow.jsn"] = "flow.json", json = "flow.json", flwo = "flow", ["flowlua.htp"] = "flowlua.http" } do
+  local ok, problem = pcall(require, name)
+  check.equal(ok, false)
+  check.contains(problem, "\n\tdid you mean '" .. meant .. "'?")
+end
+check.lacks(select(2, pcall(require, "flute")), "mean")
