@@ -147,6 +147,7 @@ void flowsystem_on_ending_signal(int number) {
 
 void flowsystem_leave(void) {
   flowsystem_end_programs();
+  flowsystem_take_terminal_back();
   // None of them uses these any more.
   flowsystem_remove_temporaries();
 }

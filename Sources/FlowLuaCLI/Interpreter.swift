@@ -72,6 +72,9 @@ final class Interpreter {
         refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
+      if isatty(STDERR_FILENO) != 0 {
+        host.loop.onTerminalRequest = { messages.say("'\($0)' asks on the terminal") }
+      }
       host.vm.onExit = { [unowned host] in messages.reportFailures(of: host) }
       signals.catchTermination(host) {
         messages.reportFailures(of: host)

@@ -371,6 +371,30 @@ bool flowsystem_takes_lines(void);
 /// Records that a program which writes to this terminal starts or has ended.
 void flowsystem_lend_terminal(bool begins);
 
+/// Records that this process begins to wait for keys of the terminal, or has ended that.
+void flowsystem_read_terminal(bool begins);
+
+/// Returns the signal that has stopped a program since the last call, or 0.
+int flowsystem_stopped_by(int pid);
+
+/// How this process stands to the terminal that controls it.
+typedef enum {
+  FLOWSYSTEM_NO_TERMINAL,
+  /// Another process group is in the foreground.
+  FLOWSYSTEM_IN_BACKGROUND,
+  /// It waits for keys itself.
+  FLOWSYSTEM_READS_TERMINAL,
+  FLOWSYSTEM_HAS_TERMINAL,
+} flowsystem_terminal;
+
+flowsystem_terminal flowsystem_seek_terminal(void);
+
+/// Gives the terminal to a program's group, and continues that. The process must have the terminal.
+bool flowsystem_give_terminal(int group);
+
+/// Takes the terminal back, with the modes that it had. Safe in a signal handler.
+void flowsystem_take_terminal_back(void);
+
 /// Hides the lines, in a signal handler that ends or pauses the process.
 void flowsystem_abandon_status(void);
 

@@ -12,9 +12,12 @@ package enum NearestName {
     guard bytes.count <= 40 else { return nil }
     var best: (distance: Int, name: String)?
     for name in names {
-      let distance = distance(bytes, Array(name.lowercased().utf8))
-      // With more changes, any short word would be near any other.
-      let allowed = name.utf8.count < 4 ? 1 : 2
+      let other = Array(name.lowercased().utf8)
+      let distance = distance(bytes, other)
+      // With more changes, any short word would be near any other. A long one that begins alike may have another end:
+      // `retires` for `retry`.
+      let beginsAlike = bytes.count >= 7 && other.count >= 4 && bytes.prefix(3) == other.prefix(3)
+      let allowed = name.utf8.count < 4 ? 1 : beginsAlike ? 3 : 2
       if distance <= allowed, distance < best?.distance ?? .max { best = (distance, name) }
     }
     return best?.name

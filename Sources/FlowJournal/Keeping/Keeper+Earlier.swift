@@ -138,21 +138,25 @@ extension Keeper {
       if let lost {
         let text: ByteString =
           "can't be settled as done, because <\(lost)>, which it sets, isn't known: settle it as 'again' or 'fail'"
-        return .refuse(FlowError(.error, text))
+        return ask(text)
       }
       let line: ByteString = "Kept from run \(id): settled as done"
       return try adopted(index, record, line, work, settles: true)
     case .fail?:
       return .fail(FlowError(.error, "is settled as failed"))
     case nil:
-      return .refuse(
-        FlowError(
-          .error,
-          """
-          \(why): it is executed only once, so say what became of it: \
-          --settle '\(work.name)=done', '\(work.name)=again' or '\(work.name)=fail'
-          """))
+      return ask(
+        """
+        \(why): it is executed only once, so say what became of it: \
+        --settle '\(work.name)=done', '\(work.name)=again' or '\(work.name)=fail'
+        """)
     }
+  }
+
+  /// Stops the run with a question. Nothing is undone before `--settle` has decided it.
+  private func ask(_ question: ByteString) -> KeepingDecision {
+    isSuspended = true
+    return .refuse(FlowError(.error, question))
   }
 
   /// What differs between a record and the execution that stands at its place now.

@@ -93,7 +93,7 @@ package final class StandardInput: LoopJob {
       watch = try loop.watch(STDIN_FILENO, self)
       scheduleRecheck()
       // No status line meanwhile: someone may type.
-      if isTerminal { flowsystem_lend_terminal(true) }
+      if isTerminal { useTerminal(true) }
     } catch {
       isFile = error.code == EPERM
       if !isFile { waiting.first?.problem = error }
@@ -115,7 +115,12 @@ package final class StandardInput: LoopJob {
     recheck = nil
     watch.end()
     self.watch = nil
-    if isTerminal { flowsystem_lend_terminal(false) }
+    if isTerminal { useTerminal(false) }
+  }
+
+  private func useTerminal(_ begins: Bool) {
+    flowsystem_lend_terminal(begins)
+    flowsystem_read_terminal(begins)
   }
 
   private func enqueue() {

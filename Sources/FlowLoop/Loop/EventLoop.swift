@@ -94,6 +94,9 @@ public final class EventLoop: ThreadConfined {
   /// The child processes of the loop, once there was one.
   var programs: (any LoopPrograms)?
   package var hasProcesses: Bool { programs != nil }
+  /// Set to let programs have the terminal that ask on it, as ssh does; called with the name of one if the status was
+  /// shown, which may have hidden the question.
+  package var onTerminalRequest: ((ByteString) -> Void)?
 
   /// Records that code has begun to wait for something, perhaps for a program that waits for readers of
   /// its lines.

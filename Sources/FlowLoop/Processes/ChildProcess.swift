@@ -204,6 +204,21 @@ package final class ChildProcess: ProcessLineSource {
     if isPending, pid != 0, exitWatch == nil, !hasExited { reap() }
   }
 
+  // MARK: The terminal
+
+  /// Whether it is in the process group of this process, which has the terminal.
+  var sharesGroup: Bool { target > 0 }
+
+  /// The signal that has stopped it since the last look; nil for none.
+  var stopSignal: Int32? {
+    guard pid != 0, !sharesGroup, !hasExited else { return nil }
+    let signal = flowsystem_stopped_by(pid)
+    return signal == 0 ? nil : signal
+  }
+
+  /// Lets it continue with the terminal; false if it can't have that.
+  func takeTerminal() -> Bool { pid != 0 && flowsystem_give_terminal(pid) }
+
   // MARK: Lines
 
   /// Returns the lines of its outputs, which are shared by all readers.
@@ -411,7 +426,7 @@ package final class ChildProcess: ProcessLineSource {
     outputs = []
     input?.end()
     lines?.end()
-    loop.processes.ended(self)
+    loop.processes.ended(self, end)
     report?(end)
   }
 

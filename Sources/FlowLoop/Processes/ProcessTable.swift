@@ -16,6 +16,10 @@ package final class ProcessTable: LoopPrograms {
   private var isContinuing = false
   /// Executes programs instead of the system, for tests.
   package var replacement: (any ProcessReplacement)?
+  /// Those that the system has stopped because they ask on the terminal, and the one that has got it.
+  private var asking: [ChildProcess] = []
+  private var guest: ChildProcess?
+  private var stopTimer: LoopTimer?
 
   init(_ loop: EventLoop) {
     self.loop = loop
@@ -70,7 +74,8 @@ package final class ProcessTable: LoopPrograms {
   }
 
   /// Called when a program has ended, or a waiting program isn't to be started any more.
-  func ended(_ child: ChildProcess) {
+  func ended(_ child: ChildProcess, _ end: ProcessEnd) {
+    if child === guest { takeTerminalBack(end) }
     heldBack[ObjectIdentifier(child)] = nil
     withoutWriter[ObjectIdentifier(child)] = nil
     guard running.removeValue(forKey: ObjectIdentifier(child)) != nil, next < waiting.count else {
@@ -106,6 +111,7 @@ package final class ProcessTable: LoopPrograms {
         &spawned, namedPipe: child.namedPipe, keepsReserve: !running.isEmpty)
       running[ObjectIdentifier(child)] = child
       child.begin(spawned)
+      if loop.onTerminalRequest != nil { lookForStops() }
     } catch {
       // A program that ends makes room. If none is running, waiting would never end.
       let isShort = [EMFILE, ENFILE, EAGAIN, ENOMEM].contains(error.code ?? 0)
@@ -113,6 +119,56 @@ package final class ProcessTable: LoopPrograms {
       child.finish(.failed(error))
     }
     return true
+  }
+
+  // MARK: The terminal
+
+  /// How often programs are asked whether the system has stopped them.
+  private static let stopInterval = Duration.milliseconds(100)
+
+  /// Looks again and again, while programs are running, whether one of them asks on the terminal.
+  private func lookForStops() {
+    guard stopTimer == nil, !running.isEmpty else { return }
+    stopTimer = loop.scheduleAside(after: Self.stopInterval) { [weak self] in
+      guard let self else { return }
+      stopTimer = nil
+      noteStops()
+      lookForStops()
+    }
+  }
+
+  private func noteStops() {
+    // Those that were started first ask first.
+    for child in running.values.sorted(by: { $0.processNumber ?? 0 < $1.processNumber ?? 0 }) {
+      switch child.stopSignal {
+      case SIGTTIN, SIGTTOU: asking.append(child)
+      case SIGTSTP where child === guest:
+        // Ctrl-Z reaches only it. When it continues, it asks again.
+        takeTerminalBack(nil)
+        raise(SIGTSTP)
+      default: break
+      }
+    }
+    asking.removeAll { !$0.isPending }
+    guard guest == nil, let next = asking.first else { return }
+    // What shares the group of this process may read the terminal, too.
+    guard !running.values.contains(where: \.sharesGroup) else { return }
+    switch flowsystem_seek_terminal() {
+    case FLOWSYSTEM_HAS_TERMINAL:
+      asking.removeFirst()
+      if flowsystem_is_status_shown() { loop.onTerminalRequest?(next.request.argvBytes[0]) }
+      if next.takeTerminal() { guest = next }
+    // As any job does that reads the terminal in the background.
+    case FLOWSYSTEM_IN_BACKGROUND: raise(SIGTTIN)
+    default: break
+    }
+  }
+
+  /// Takes the terminal back; if Ctrl-C has ended the program that had it, that was meant for this process as well.
+  private func takeTerminalBack(_ end: ProcessEnd?) {
+    guest = nil
+    flowsystem_take_terminal_back()
+    if case .exited(let result)? = end, result.rawStatus == -SIGINT { raise(SIGINT) }
   }
 
   /// Called by a program that waits for readers of its lines.
@@ -228,15 +284,19 @@ extension ProcessRequest {
 
   /// What to write instead of a command line that was given as the name of a program; empty for another name.
   private var wordsHint: ByteString {
-    let words = argvBytes[0].bytes.split(separator: UInt8(ascii: " ")).map { ByteString(Array($0)) }
-    guard argvBytes.count == 1, words.count > 1 else { return "" }
+    guard argvBytes.count == 1, argvBytes[0].bytes.contains(UInt8(ascii: " ")) else { return "" }
     // A path may have spaces.
-    if words[0].bytes.contains(UInt8(ascii: "/")),
-      words[0].withCString({ access($0, X_OK) }) != 0
-    {
+    let first = ByteString(Array(argvBytes[0].bytes.prefix { $0 != UInt8(ascii: " ") }))
+    if first.bytes.contains(UInt8(ascii: "/")), first.withCString({ access($0, X_OK) }) != 0 {
       return ""
     }
-    if !Set("\"'\\|<>&;$*`~#".utf8).isDisjoint(with: argvBytes[0].bytes) {
+    return Self.hint(forCommandLine: argvBytes[0])
+  }
+
+  /// What to write instead of a command line.
+  package static func hint(forCommandLine line: ByteString) -> ByteString {
+    let words = line.bytes.split(separator: UInt8(ascii: " ")).map { ByteString(Array($0)) }
+    if !Set("\"'\\|<>&;$*`~#".utf8).isDisjoint(with: line.bytes) {
       return "; a command line is for a shell: { \"sh\", \"-c\", … }"
     }
     let list = words.reduce("") { $0.isEmpty ? "\"\($1)\"" : "\($0), \"\($1)\"" as ByteString }

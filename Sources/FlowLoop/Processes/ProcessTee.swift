@@ -55,13 +55,13 @@ final class ProcessTee {
     output.splitter.add(piece) { line in
       if !isWithinLine { text += prefix }
       isWithinLine = false
-      text += line.bytes
+      Self.append(line.bytes, to: &text, prefix)
       text.append(UInt8(ascii: "\n"))
     }
     if output.splitter.partCount >= Self.partLimit {
       if !isWithinLine { text += prefix }
       isWithinLine = true
-      text += output.splitter.takePart().bytes
+      Self.append(output.splitter.takePart().bytes, to: &text, prefix)
     }
     output.isWithinLine = isWithinLine
     guard !text.isEmpty else { return }
@@ -69,6 +69,16 @@ final class ProcessTee {
     // The lines of one piece together: other output isn't in between, and there is one call.
     text.withUnsafeBytes { flowsystem_write($0.baseAddress, $0.count, stream == .stderr) }
     flowsystem_note_output(stream == .stderr, text.last == UInt8(ascii: "\n"))
+  }
+
+  /// Appends a line. What a carriage return lets overwrite it has the name before it, too.
+  private static func append(_ line: [UInt8], to text: inout [UInt8], _ prefix: [UInt8]) {
+    let returned = UInt8(ascii: "\r")
+    guard !prefix.isEmpty, line.dropLast().contains(returned) else { return text += line }
+    for (index, byte) in line.enumerated() {
+      text.append(byte)
+      if byte == returned, index < line.count - 1 { text += prefix }
+    }
   }
 
   /// Ends the unfinished line of a stream with a newline.

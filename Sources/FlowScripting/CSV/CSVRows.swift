@@ -9,6 +9,7 @@ final class CSVRows: TextIterator {
   private var isFirst = true
   private var line = 1
   private var types: [Types] = []
+  private(set) var onError: LuaReference?
 
   /// The type of a column, which is known by its name or its number.
   private struct Types {
@@ -21,7 +22,9 @@ final class CSVRows: TextIterator {
     let arguments = Arguments(host, call, "rows")
     text = try TextPieces(arguments, 1, function: "csv.rows")
     if arguments.isNil(2) { return }
-    let fields = try arguments.options(2, known: ["header", "separator", "types", "max_bytes"])
+    let fields = try arguments.options(
+      2, known: ["header", "separator", "types", "max_bytes", "on_error"])
+    onError = try fields.function("on_error")
     text.maxBytes = try fields.count("max_bytes") ?? text.maxBytes
     options.separator = try fields.separator() ?? options.separator
     types = try Self.types(fields)
@@ -111,18 +114,24 @@ final class CSVRows: TextIterator {
     if needsHeader, !(try readHeader(host, call)) {
       return text.isIncomplete ? try readMore(host, call) : call.answer(.nil)
     }
-    let (row, place, answer) = try call.readCSV(
-      text.bytes, from: text.start, isLast: !text.isIncomplete, options)
-    if let answer {
-      try text.check(text.rowSize(place.bytes)) {
-        tooLong($0, after: place.emptyLines, host, call)
+    while true {
+      let (row, place, answer) = try call.readCSV(
+        text.bytes, from: text.start, isLast: !text.isIncomplete, options)
+      if let answer {
+        try text.check(text.rowSize(place.bytes)) {
+          tooLong($0, after: place.emptyLines, host, call)
+        }
+        advance(place)
+        // All rows have as many fields as the first one.
+        if options.columnCount == 0 { options.columnCount = place.fields }
+        return answer
       }
-      advance(place)
-      // All rows have as many fields as the first one.
-      if options.columnCount == 0 { options.columnCount = place.fields }
-      return answer
+      switch try finish(row, place, host, call) {
+      case .end: return call.answer(.nil)
+      case .incomplete: return try readMore(host, call)
+      case .leftOut: break
+      }
     }
-    return try finish(row, place, host, call) ? call.answer(.nil) : readMore(host, call)
   }
 
   /// Reads the names of the columns; false when there are none yet, or never.
@@ -154,20 +163,26 @@ final class CSVRows: TextIterator {
     line += place.emptyLines + place.lines
   }
 
-  /// Whether there is no further row. Throws the problem of one; the next call reads what follows it. Without names
-  /// of the columns nothing can.
+  private enum Finish {
+    case end, incomplete
+    /// A row with a problem, which was reported.
+    case leftOut
+  }
+
+  /// What follows where there is no row. Throws the problem of one, or reports it; the next call reads what follows it.
+  /// Without names of the columns nothing can.
   private func finish(
     _ row: CSVRow, _ place: CSVPlace, _ host: ScriptHost, _ call: LuaCall
-  ) throws -> Bool {
+  ) throws -> Finish {
     let problem: String
     var column: Int?
     switch row {
-    case .row: return false
+    case .row: return .incomplete
     case .incomplete:
       // The empty lines before the row aren't needed any more.
       advance(place)
-      return false
-    case .end: return true
+      return .incomplete
+    case .end: return .end
     case .problem(let text, let place):
       problem = text
       column = place
@@ -178,8 +193,14 @@ final class CSVRows: TextIterator {
     let error = host.csvError(
       call, text.path, problem, line: line + place.emptyLines + place.linesBeforeProblem,
       column: column)
-    if needsHeader { close() } else { advance(place) }
-    throw error
+    if needsHeader {
+      close()
+      throw error
+    }
+    let row = text.row(place.bytes)
+    advance(place)
+    try report(error, text: row, host)
+    return .leftOut
   }
 
   private func readMore(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {

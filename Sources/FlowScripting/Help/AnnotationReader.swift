@@ -179,6 +179,12 @@ package struct AnnotationReader {
     return nil
   }
 
+  /// The texts about the members of other classes that have this name, with the class of each that describes it itself.
+  func entries(named name: String, notOf left: [String]) -> [String] {
+    classes.keys.sorted().filter { !left.contains($0) && classes[$0]?.members[name] != nil }
+      .compactMap { text(name, of: $0) }
+  }
+
   /// The description of a class, with its values if it is an alias, or its fields if it is a table
   /// of options; nil for an unknown one.
   package func text(ofClass name: String) -> String? {

@@ -143,8 +143,13 @@ extension ScriptHost {
         return help(aboutClass: last, reader)
       }
       let places = owner == "flow" && !isMethod ? ["module", "flow"] : [owner]
-      for place in places {
-        if let text = reader.text(last, of: place) { return ByteString(text + "\n") }
+      let text = places.lazy.compactMap { reader.text(last, of: $0) }.first
+      // The same word may be a method or an option of something else.
+      let others = words.count == 1 ? reader.entries(named: last, notOf: places) : []
+      if text != nil || !others.isEmpty {
+        if text == nil, others.count == 1 { return ByteString(others[0] + "\n") }
+        let list = others.map { "  " + Self.summary(of: $0) }
+        return ByteString(([text].compactMap(\.self) + list).joined(separator: "\n") + "\n")
       }
       if words.count == 1, let text = reader.text(ofClass: last.lowercased()) {
         return ByteString(text + "\n")

@@ -54,9 +54,10 @@ struct Arguments {
 
   /// `bad self` for a method called on a value of another type.
   func wrongSelf(_ type: String) -> any Error {
-    host.usage(
+    let hint = function.hasPrefix("__") ? "" : ": write \(type):\(function)"
+    return host.usage(
       call,
-      "calling '\(function)' on bad self (\(type) expected, got \(host.shownType(call, 1)))")
+      "calling '\(function)' on bad self (\(type) expected, got \(host.shownType(call, 1)))\(hint)")
   }
 
   func string(_ index: Int) throws -> ByteString {

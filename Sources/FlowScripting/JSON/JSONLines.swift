@@ -5,6 +5,7 @@ internal import FlowEngine
 final class JSONLines: TextIterator {
   private var text: TextPieces
   private let options: JSONReading
+  private(set) var onError: LuaReference?
 
   init(_ host: ScriptHost, _ call: LuaCall) throws {
     let arguments = Arguments(host, call, "lines")
@@ -12,7 +13,8 @@ final class JSONLines: TextIterator {
     if arguments.isNil(2) {
       options = JSONReading()
     } else {
-      let fields = try arguments.options(2, known: JSONReading.fields + ["max_bytes"])
+      let fields = try arguments.options(2, known: JSONReading.fields + ["max_bytes", "on_error"])
+      onError = try fields.function("on_error")
       options = try JSONReading(fields)
       text.maxBytes = try fields.count("max_bytes") ?? text.maxBytes
     }
@@ -42,7 +44,8 @@ final class JSONLines: TextIterator {
           }
           problem.line = number
           problem.offset += offset
-          throw host.jsonError(call, problem, in: "json.lines", of: text.path)
+          try report(
+            host.jsonError(call, problem, in: "json.lines", of: text.path), text: line, host)
         }
       }
     }

@@ -116,6 +116,12 @@ public struct OpArguments {
 
   /// A list of strings of any bytes without holes; a number in it is converted as by `tostring`.
   package func byteStrings(_ index: Int) throws -> [ByteString] {
+    if arguments.call.kind(arguments.place(index)) == .string,
+      let text = arguments.call.bytes(arguments.place(index))
+    {
+      throw wrong(
+        index, "table expected, got string\(ProcessRequest.hint(forCommandLine: text))")
+    }
     guard let strings = try arguments.host.strings(in: .reference(try arguments.table(index)))
     else { throw wrong(index, "a list of strings expected") }
     return strings

@@ -130,7 +130,14 @@ extension ScriptHost {
     }
     guard let name = call.bytes(2) else { return call.answer(.nil) }
     guard let op = host.registry[name] else {
-      guard host.withholdsOp(name) else { return call.answer(.nil) }
+      guard host.withholdsOp(name) else {
+        // A name that is only tried, as for an older version, isn't nearly that of another op.
+        let names = host.registry.names.map(\.description)
+        guard let near = NearestName.of(name.description, in: names) else {
+          return call.answer(.nil)
+        }
+        throw host.usage(call, "flow.ops.\(name) isn't there (did you mean '\(near)'?)")
+      }
       throw host.usage(
         call, "flow.ops.\(name) isn't there: the host of the script doesn't allow it")
     }

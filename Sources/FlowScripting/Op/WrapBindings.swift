@@ -8,7 +8,23 @@ extension ScriptHost {
       let arguments = Arguments(host, call, "wrap")
       // Also a class: then the wrapper is called.
       guard let inner = host.op(call, 1) else { throw arguments.wrong(1, expected: "op") }
-      let body = try WrappedOpBody(host, try arguments.function(2), around: inner)
+      let body: WrappedOpBody
+      if call.kind(2) == .table {
+        let options = try arguments.options(2, known: ["needs", "gives", "run"])
+        guard let function = try options.function("run") else {
+          throw options.wrong("run", expected: "function")
+        }
+        let declare = { (field: ByteString) throws -> [Declaration]? in
+          guard let table = try options.table(field) else { return nil }
+          return try host.declaration(table) {
+            arguments.wrong(2, "field '\(field)': \($0)")
+          }
+        }
+        body = try WrappedOpBody(
+          host, function, around: inner, needs: try declare("needs"), gives: try declare("gives"))
+      } else {
+        body = try WrappedOpBody(host, try arguments.function(2), around: inner)
+      }
       return call.answer(body.op(named: inner.nameBytes), host.types.op)
     }
   }
@@ -104,10 +120,17 @@ final class WrappedOpBody: OpBody {
   // are wrapped. Safe: it was retained for this body, and nothing reads it after the deinitializer.
   private let held: Unmanaged<Op>
   private let code: ScriptOpBody
+  /// The declarations of the op around it; nil for those of the inner one.
+  private let needs, gives: [Declaration]?
 
-  init(_ host: ScriptHost, _ function: LuaReference, around inner: Op) throws {
+  init(
+    _ host: ScriptHost, _ function: LuaReference, around inner: Op, needs: [Declaration]? = nil,
+    gives: [Declaration]? = nil
+  ) throws {
     self.host = host
     self.function = function
+    self.needs = needs
+    self.gives = gives
     held = .passRetained(inner)
     code = ScriptOpBody(host, try host.makeWrapper(function, around: inner.nameBytes))
   }
@@ -118,17 +141,18 @@ final class WrappedOpBody: OpBody {
 
   var mayBeBusy: Bool { true }
 
-  /// An op with this body, which has the declarations of the other one and no policy of its own.
+  /// An op with this body, which has the declarations of the other one, if it has no own ones, and no policy of its own.
   func op(named name: ByteString) -> Op {
     Op(
-      nameBytes: name, doc: wrapped.docBytes, needs: wrapped.needs, gives: wrapped.gives,
-      primaryInput: wrapped.primaryInputBytes, primaryOutput: wrapped.primaryOutputBytes, body: self
-    )
+      nameBytes: name, doc: wrapped.docBytes, needs: needs ?? wrapped.needs,
+      gives: gives ?? wrapped.gives,
+      primaryInput: needs == nil ? wrapped.primaryInputBytes : nil,
+      primaryOutput: gives == nil ? wrapped.primaryOutputBytes : nil, body: self)
   }
 
   /// The same around another op, for the op that has this body.
   func wrapping(_ inner: Op, in op: Op) throws -> Op {
-    let body = try WrappedOpBody(host, function, around: inner)
+    let body = try WrappedOpBody(host, function, around: inner, needs: needs, gives: gives)
     // The declarations of an op made by a class depend on the class's arguments.
     if op.complaintOfClass == nil { return op.withBody(body) }
     let name = op.nameBytes == wrapped.nameBytes ? inner.nameBytes : op.nameBytes

@@ -9,6 +9,20 @@ protocol TextIterator: AnyObject {
 
   /// Releases the text or file.
   func close()
+
+  /// The script's function for lines or rows with a problem, which are left out then.
+  var onError: LuaReference? { get }
+}
+
+extension TextIterator {
+  /// Reports the problem of a line or row, whose text this is, to the script's function; throws it if there is none.
+  func report(_ problem: any Error, text: ByteString, _ host: ScriptHost) throws {
+    guard let onError, case .reference(let table)? = (problem as? LuaError)?.value else {
+      throw problem
+    }
+    try host.vm.set(.string(text), "text", in: table)
+    _ = try host.vm.call(onError, [.reference(table)])
+  }
 }
 
 extension ScriptHost {

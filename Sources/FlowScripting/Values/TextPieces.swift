@@ -89,11 +89,16 @@ final class TextPieces {
   func use(_ count: Int) { start = min(start + count, bytes.count) }
 
   /// The size of a row among the next bytes, without line ends before and after it.
-  func rowSize(_ count: Int) -> Int {
+  func rowSize(_ count: Int) -> Int { rowBytes(count).count }
+
+  /// The text of such a row.
+  func row(_ count: Int) -> ByteString { ByteString(Array(rowBytes(count))) }
+
+  private func rowBytes(_ count: Int) -> ArraySlice<UInt8> {
     let isEnd = { (byte: UInt8) in byte == 0x0A || byte == 0x0D }
     var row = bytes[start...].prefix(count).drop(while: isEnd)
     while let last = row.last, isEnd(last) { row.removeLast() }
-    return row.count
+    return row
   }
 
   /// Ends it if a line or row has so many bytes, `tooLong` being its error.

@@ -512,6 +512,11 @@ struct SessionTests: SessionSuite {
         "op Op\r\nDoes it.\r\nneeds:\r\n  k: string\r\nretry: 3 attempts, delay 0s\r\ntimeout: 5s"))
     #expect(try session.enter("help(flow.new('f'):add(Op))").contains("plan:\r\n"))
     #expect(try session.enter("help 'run:summary'").contains("Run:summary(options)"))
+    // A word alone is found wherever it is a name.
+    #expect(try session.enter("help 'await'").contains("Task:await()\r\nWaits for the result"))
+    #expect(try session.enter("help 'max_concurrent'").contains("DispatcherOptions.max_concurrent"))
+    #expect(try session.enter("help 'retry'").contains("Op.retry  –  flow.RetryOptions?"))
+    #expect(try session.enter("help 'retri'").contains("did you mean"))
     #expect(try session.enter("help(12)").contains("no help about an integer"))
   }
 

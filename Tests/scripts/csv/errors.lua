@@ -58,6 +58,40 @@ for _, line_end in ipairs { "\n", "\r\n", "\r" } do
     check.equal(rows(), nil)
   end
 end
+-- A loop with `on_error` leaves them out; the function gets the error with the text of the row.
+do
+  local text, wanted = "a,b\n", {}
+  for i, case in ipairs(bad) do
+    text = ("%s%s\n%d,good\n"):format(text, case[1], i)
+    wanted[#wanted + 1], wanted[#wanted + 2] = case[1], i
+  end
+  local path = folder .. "/left_out.csv"
+  require "flow.fs".write(path, text .. "1")
+  wanted[#wanted + 1] = "1"
+  for _, source in ipairs { text .. "1", { path = path } } do
+    local seen, lines = {}, 0
+    local function on_error(problem)
+      seen[#seen + 1] = problem.text
+      check.equal(problem.kind, "error")
+      check.equal(problem.code, "csv")
+      assert(problem.line > lines)
+      lines = problem.line
+    end
+    for row in csv.rows(source, { types = { a = "integer" }, on_error = on_error }) do
+      check.equal(row.b, "good")
+      seen[#seen + 1] = row.a
+    end
+    check.same(seen, wanted)
+  end
+  -- Its own error ends the loop, and so does a header that can't be used.
+  local rows = csv.rows("a,b\n1\n2,3\n", { on_error = function(problem) error("no: " .. problem.text) end })
+  check.raises(rows, "no: 1")
+  check.same(rows(), { a = "2", b = "3" })
+  check.raises(csv.rows("a,a\n1,2\n", { on_error = error }), "two columns are named 'a'")
+  check.raises(csv.rows("a\n12\n", { max_bytes = 1, on_error = error }), "max_bytes")
+  check.usage(function() csv.rows("", { on_error = 1 }) end, "rows", "#2", "field 'on_error': function expected")
+end
+
 -- But nothing follows a header that can't be used, and a field without an end.
 for _, text in ipairs { "a,a\n1,2\n", 'a\n"x\n1\n' } do
   local rows = csv.rows(text)

@@ -78,3 +78,14 @@ check.usage(function() json.lines("", { max_bytes = 0 }) end, "lines", "#2", "fi
 check.usage(function() json.decode("", { max_bytes = 1 }) end, "decode", "#2", "unknown field 'max_bytes'")
 os.remove(path)
 check.raises(function() all { path = path } end, "can't read '" .. path .. "'")
+
+-- A loop with `on_error` leaves out lines with errors; the function gets each error with the text of its line.
+local seen = {}
+for value in json.lines('1\n{"a":}\n\n[2\n3', { on_error = function(problem)
+  check.equal(problem.code, "json")
+  seen[#seen + 1] = problem.line .. ":" .. problem.text
+end }) do seen[#seen + 1] = value end
+check.same(seen, { 1, '2:{"a":}', "4:[2", 3 })
+local iterator = json.lines("x\n2", { on_error = function(problem) _G.error("no: " .. problem.text) end })
+check.raises(iterator, "no: x")
+check.equal(iterator(), 2)

@@ -96,4 +96,5 @@ check.contains(runs(1, { "--only", "UplodOp" }), "no op of the script has that n
 check.contains(runs(2, { "--from", "UplodOp" }), "is named 'UplodOp' (did you mean 'UploadOp'?)")
 
 -- A failure after it undoes what has finished, also in earlier processes.
-runs(1, { "--from", "order", environment = { FAIL = "PayOp" } }, "cart", "ship", "undo", "CleanOp", "did finish")
+runs(1, { "--from", "order", "--settle", "PayOp=again", environment = { FAIL = "PayOp" } },
+  "cart", "ship", "PayOp", "undo", "CleanOp", "did finish")

@@ -105,3 +105,22 @@ for _, words in ipairs { { "--resume" }, { "--resume", "--settle", "PayOp=done" 
 end
 script:resume { "--settle", "PayOp=again" }
 script:expect_effects(before[1], "note true")
+
+-- The question is a pause: what was done before it isn't undone, unless the answer is that the op has failed.
+script = kept.script [[
+local TagOp = flow.op("TagOp", { run = function() effect "tag" end, undo = function() effect "untag" end })
+local PayOp = flow.op("PayOp", { effect = "once", run = function()
+  effect "pay"
+  if os.getenv "DIE" then os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n") end
+end })
+local inner = flow.new("inner"):add(TagOp):add(PayOp)
+flow.new("work"):add(TagOp):add_grouped(inner, { input = "items", as = "item", allow_failure = true }):data { items = { 1 } }:run()
+]]
+script:run { "--keep", environment = { DIE = "1" } }
+check.same(script:effects(), { "tag", "tag", "pay" })
+check.contains(select(2, script:resume()).stderr, "--settle 'PayOp=done'")
+script:expect_effects()
+check.contains(select(2, script:resume { "--only", "PayOp" }).stderr, "--settle 'PayOp=done'")
+script:expect_effects()
+script:resume { "--settle", "PayOp=fail" }
+script:expect_effects "untag"

@@ -66,3 +66,14 @@ check.usage(function() step("one", { run = print, final = "yes" }) end, "step", 
 check.usage(function()
   machine { flow.any_step { flow.next(forward "one") }, step("one", { run = print, final = true }) }
 end, "machine", "or is final")
+
+-- Transitions on events are never taken without an emitter.
+local function waiting(fields)
+  fields.name, fields.start = "m", "one"
+  fields[1] = flow.step("one", { run = function() end, flow.on("yes", flow.forward "two") })
+  fields[2] = flow.step("two", { run = function() end })
+  return flow.machine(fields)
+end
+check.same(waiting({}):check(),
+  { { severity = "warning", op = "m", message = "the event 'yes' never comes: the machine has no 'emit'" } })
+check.same(waiting({ emit = function() return "yes" end }):check(), {})

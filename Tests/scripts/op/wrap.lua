@@ -194,3 +194,23 @@ local result = host.script [[
 check.equal(result.stderr, "")
 check.equal(result.stdout, "nil\ttrue\n0\tOtherOp\terror\n")
 check.equal(result.status, 0)
+
+-- A table declares what differs: a need that the function sets, and an output that it makes.
+local TextOp = flow.op("TextOp", { needs = { page = "string", token = "string" }, gives = { text = "string" },
+  run = function(ctx) ctx:set("text", ctx:get "token" .. ":" .. ctx:get "page") end })
+local WithTokenOp = flow.wrap(TextOp, { needs = { page = "string" }, gives = { size = "integer" }, run = function(ctx, run)
+  ctx:set("size", #run({ token = "t" }).text)
+end })
+check.same(WithTokenOp.needs, { page = "string" })
+check.same(WithTokenOp.gives, { size = "integer" })
+check.equal(WithTokenOp.primary_input, "page")
+local sized = flow.new("sized"):data { pages = { "a", "bcd" } }
+  :add_grouped(WithTokenOp:with { retry = 2 }, { input = "pages", output = "sizes" })
+check.same(sized:check(), {})
+check.same(sized:run().data.sizes, { 3, 5 })
+check.contains(flow.new("f"):add(flow.wrap(TextOp, function(_, run) run { token = "t" } end)):data { page = "a" }
+  :check()[1].message, "token")
+check.equal(tostring(WithTokenOp:run({}).error):find("<page>", 1, true) ~= nil, true)
+check.usage(function() flow.wrap(TextOp, {}) end, "wrap", "#2", "field 'run': function expected")
+check.usage(function() flow.wrap(TextOp, { run = print, need = {} }) end, "wrap", "#2", "unknown field 'need' (did you mean 'needs'?)")
+check.usage(function() flow.wrap(TextOp, { run = print, gives = { x = "strng" } }) end, "wrap", "#2", "field 'gives': ")

@@ -96,3 +96,13 @@ for _, last in ipairs { "end\\nnext\\n", "end" } do
   check.equal(result.stdout,
     "[sh] " .. ("x"):rep(200000) .. (last == "end" and "end\n" or "end\n[sh] next\n"))
 end
+
+-- What a carriage return lets overwrite the name is written after the name again.
+result = run [[
+  local beside = flow.exec({ "cat" }, { tee = true, stdin = "pipe" })
+  flow.exec({ "printf", "10%%\r20%%\rdone\r\n\r\n" }, { tee = true }):await()
+  beside:close_stdin()
+  beside:await()
+  flow.exec({ "printf", "10%%\r20%%\n" }, { tee = true }):await()
+]]
+check.equal(result.stdout, "[printf] 10%\r[printf] 20%\r[printf] done\r\n[printf] \r\n10%\r20%\n")

@@ -6,7 +6,8 @@ public final class ReadFileOp: Op {
   /// Makes an op that reads the file at `path`.
   public init() {
     super.init(
-      nameBytes: "ReadFileOp", needs: Op.declarations(["path": "string"]),
+      nameBytes: "ReadFileOp", doc: "Reads the file at path: gives content.",
+      needs: Op.declarations(["path": "string"]),
       gives: Op.declarations(["content": "string"]),
       body: FileBody { context throws(FlowError) in
         let path: ByteString = try context.value("path")
@@ -26,7 +27,9 @@ public final class WriteFileOp: Op {
   /// Makes an op that writes `content` to the file at `path`.
   public init() {
     super.init(
-      nameBytes: "WriteFileOp", needs: Op.declarations(["path": "string", "content": "string"]),
+      nameBytes: "WriteFileOp",
+      doc: "Writes content to the file at path, or leaves that unchanged.",
+      needs: Op.declarations(["path": "string", "content": "string"]),
       body: FileBody { context throws(FlowError) in
         let path: ByteString = try context.value("path")
         let content: ByteString = try context.value("content")

@@ -17,6 +17,8 @@ struct ProgressNode {
   var previous = ProgressNodes.none
   var hasHadChildren = false
   var attempt = 1
+  /// When the attempt began, if it isn't the first one.
+  var attemptStart: Int64?
   /// When the delay before the next attempt ends.
   var due: Int64?
   /// How many items or steps have ended by themselves, and the number of all.

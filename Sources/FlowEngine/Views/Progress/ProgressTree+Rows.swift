@@ -221,7 +221,9 @@ extension ProgressTree {
     case .endedStep, .endedUndo: break
     }
     if node.kind != .flow, let share = row.executedShare {
-      row.remaining = estimates[index, default: RemainingTime()].update(share, at: row.seconds)
+      // What was done in an earlier attempt is done again.
+      let seconds = Double(max(0, time - (node.attemptStart ?? node.start))) / 1e9
+      row.remaining = estimates[index, default: RemainingTime()].update(share, at: seconds)
     }
     return row
   }

@@ -211,7 +211,9 @@ package final class ProgressTree: RunSink, RecordSink, GroupSink {
       case .retry:
         closeChildren(of: index)
         nodes[index].attempt = record.attempt + 1
-        nodes[index].due = record.time.later(by: max(0, Int64(bitPattern: record.second)))
+        let due = record.time.later(by: max(0, Int64(bitPattern: record.second)))
+        nodes[index].due = due
+        nodes[index].attemptStart = due
         nodes[index].ended = 0
         nodes[index].endedSteps = EndedSteps()
         nodes[index].reported = nil

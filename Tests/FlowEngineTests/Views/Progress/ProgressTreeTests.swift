@@ -152,6 +152,28 @@ struct ProgressTreeTests {
     #expect(watched.notices == ["f/TryOp: no, 3"])
   }
 
+  @Test("The estimate of another attempt counts only the time of that one")
+  func estimateOfAnAttempt() throws {
+    let watched = Watched()
+    var latest: OpContext?
+    let op = Op(
+      name: "TryOp", retry: RetryPolicy(attempts: 2, delay: .seconds(2)),
+      body: SleepingBody(each: { context in
+        latest = context
+        return context.attempt == 1 ? 40 : 10
+      }) { context in
+        if context.attempt == 1 { context.fail(FlowError(.error, "no")) }
+      })
+    let run = Flow("f").add(op).start(on: watched.loop)
+    for second in 1...8 {
+      watched.run(to: 42 + Double(second))
+      latest?.progress(Double(second), of: 10)
+      let left = watched.tree.rows(atMost: 9).rows.last?.remaining
+      if second > 1 { #expect(abs((left ?? 99) - Double(10 - second)) < 2, "\(second)") }
+    }
+    try watched.finish(run)
+  }
+
   @Test("A flow that is retried starts again")
   func retriedFlows() throws {
     let watched = Watched()
