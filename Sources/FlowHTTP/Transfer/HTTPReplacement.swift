@@ -96,9 +96,9 @@ package final class ReplacedRequest {
     let limit = FlowValue.text(of: patience(in: phase))
     let reason: ByteString =
       isSent ? "as no byte moved for \(limit) (idle_timeout)" : "after \(limit) (connect_timeout)"
-    return HTTPTransfer.timeoutError(
-      "\(method) \(HTTPURL.shown(url)) timed out \(reason), \(phase.progress)", in: phase,
-      sent: isSent, request)
+    return .timeout(
+      "\(method) \(HTTPURL.shown(url)) timed out \(reason), \(phase.progress)", phase: phase,
+      sent: isSent, mayRepeat: request.mayRepeat)
   }
 
   private static func isSent(in phase: RequestFailure.Phase) -> Bool {

@@ -6,17 +6,9 @@ internal import Glibc
 extension HTTPTransfer {
   func timeoutError(_ limit: ByteString) -> FlowError {
     let phase = easy.map { self.phase($0) } ?? (replaced == nil ? .connect : .wait)
-    return Self.timeoutError(
-      hidden("\(title) timed out \(limit), \(phase.progress)"), in: phase, sent: wasSent, request)
-  }
-
-  static func timeoutError(
-    _ message: ByteString, in phase: RequestFailure.Phase, sent: Bool, _ request: HTTPRequest
-  ) -> FlowError {
-    FlowError(.timeout, message).with {
-      $0.request = .connection(phase: phase, sent: sent)
-      $0.isTransient = request.mayRepeat || !sent
-    }
+    return .timeout(
+      hidden("\(title) timed out \(limit), \(phase.progress)"), phase: phase, sent: wasSent,
+      mayRepeat: request.mayRepeat)
   }
 
   func networkError(_ code: CURLcode, _ easy: OpaquePointer) -> FlowError {

@@ -123,4 +123,14 @@ extension FlowError {
       $0.isTransient = !isCertificate && (mayRepeat || !sent)
     }
   }
+
+  /// The same for a request that has taken too long.
+  package static func timeout(
+    _ message: ByteString, phase: RequestFailure.Phase, sent: Bool, mayRepeat: Bool
+  ) -> FlowError {
+    FlowError(.timeout, message).with {
+      $0.request = .connection(phase: phase, sent: sent)
+      $0.isTransient = mayRepeat || !sent
+    }
+  }
 }
