@@ -112,6 +112,7 @@ void flowsystem_end_programs(void) {
   }
   flowsystem_kill_tree(started);
   signal_groups(SIGKILL);
+  flowsystem_take_terminal_back();
   if (started == NULL) return;
   flowsystem_clear_tree(started);
   atomic_store(&is_used, false);
@@ -147,7 +148,6 @@ void flowsystem_on_ending_signal(int number) {
 
 void flowsystem_leave(void) {
   flowsystem_end_programs();
-  flowsystem_take_terminal_back();
   // None of them uses these any more.
   flowsystem_remove_temporaries();
 }

@@ -72,7 +72,7 @@ final class Interpreter {
         refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
-      if isatty(STDERR_FILENO) != 0 {
+      if [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].contains(where: { isatty($0) != 0 }) {
         host.loop.onTerminalRequest = { messages.say("'\($0)' asks on the terminal") }
       }
       host.vm.onExit = { [unowned host] in messages.reportFailures(of: host) }

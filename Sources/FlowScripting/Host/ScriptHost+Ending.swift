@@ -43,8 +43,9 @@ extension ScriptHost {
 
   /// Warnings at the end of a script of what it has written in vain.
   package var warningsAtEnd: [ByteString] {
+    // A script that describes flows, or compares their code, needn't run them.
+    if case .some(nil) = builtFlow { return [] }
     if loop.newestTask == 0 {
-      // Nor was any flow described.
       guard case (let name, let origin)?? = builtFlow else { return [] }
       let place = vm.text(ofOrigin: origin)
       return [

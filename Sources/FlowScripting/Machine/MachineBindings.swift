@@ -261,6 +261,7 @@ private struct MachineReader {
     definition.hasNavigator = logic.navigate != nil
     definition.hasReducer = logic.reduce != nil
     definition.hasEmitter = logic.emit != nil
+    definition.namesEvents = true
     definition.hasProvider = logic.transition != nil
     guard let transition = logic.transition else { return }
     definition.providerPlace = logic.place(transition.position)

@@ -52,6 +52,10 @@ struct PolicyOptions {
       return effect
     }
     cache = try Self.cache(options)
+    if cache != nil {
+      let host = options.arguments.host
+      host.originOfCache = host.originOfCache ?? options.arguments.call.origin
+    }
     undo = try options.function("undo").map { ScriptOpBody(options.arguments.host, $0) }
     thread = try options.string("thread").map { name in
       guard let thread = OpThread(rawValue: name.description) else {
@@ -100,15 +104,11 @@ struct PolicyOptions {
 
   /// `true`, or a table.
   private static func cache(_ options: Options) throws -> CachePolicy? {
-    let isPlain: Bool
     switch options.value("cache") {
-    case nil, .boolean(false)?: return nil
-    case .boolean(true)?: isPlain = true
-    default: isPlain = false
+    case nil: return nil
+    case .boolean(let flag)?: return flag ? CachePolicy() : nil
+    default: break
     }
-    let host = options.arguments.host
-    host.originOfCache = host.originOfCache ?? options.arguments.call.origin
-    if isPlain { return CachePolicy() }
     guard options.kind("cache") == .table, let table = try options.table("cache") else {
       throw options.wrong("cache", expected: "table or boolean")
     }

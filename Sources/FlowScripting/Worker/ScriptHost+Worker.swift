@@ -137,7 +137,8 @@ extension LuaVM {
   static let scriptPath: ByteString = "scriptpath"
 
   /// Lets `require` look for modules in the folder of the script, after it has looked everywhere else. The tests of Lua
-  /// expect its own `package.path`, so that this is a path of its own.
+  /// expect its own `package.path`, so that this is a path of its own; and an error is that of lua5.4, so that it doesn't
+  /// name this path.
   package func searchModules(inFolderOf script: ByteString) throws {
     let folder = FileTarget.folder(of: script)
     // The working directory is in `package.path`. Two characters mean something else in such a path.
@@ -155,8 +156,8 @@ extension LuaVM {
     let searcher = """
       local package, searchpath, loadfile, error = package, package.searchpath, loadfile, error
       package.searchers[#package.searchers + 1] = function(name)
-        local file, tried = searchpath(name, package.scriptpath)
-        if not file then return tried end
+        local file = searchpath(name, package.scriptpath)
+        if not file then return end
         local chunk, problem = loadfile(file)
         if not chunk then error("error loading module '" .. name .. "' from file '" .. file .. "':\\n\\t" .. problem, 0) end
         return chunk, file

@@ -23,7 +23,7 @@ struct ChildProcess {
   }
 
   /// How long a program may take, in seconds. A sanitizer makes it many times slower.
-  static let patience = ProcessInfo.processInfo.environment["FLOWLUA_SANITIZER"] == nil ? 120 : 400
+  static let patience = ProcessInfo.processInfo.environment["FLOWLUA_SANITIZER"] == nil ? 300 : 400
 
   /// Runs a program and waits for its end.
   ///

@@ -45,8 +45,6 @@ module 'missing' not found:
 	no field package.preload['missing']
 	no file './missing.lua'
 	no file './missing.so'
-	no file 'own/missing.lua'
-	no file 'own/missing/init.lua'
 ]])
 result = flow.exec { host.binary, folder .. "/own/script.lua" }:await()
 check.match(result.stdout, "^beside\tdeep\tbeside the script\n")

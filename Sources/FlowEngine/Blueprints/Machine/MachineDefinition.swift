@@ -19,6 +19,8 @@ package struct MachineDefinition {
   package var hasReducer = false
   /// Whether the logic makes events.
   package var hasEmitter = false
+  /// Whether only the emitter can know its events, as in a script: types may have more than are used.
+  package var namesEvents = false
   /// Whether the logic chooses the next transition, instead of the steps' own transitions.
   package var hasProvider = false
   /// The place where the provider was written; see `MachineLogic.position(of:)`.

@@ -3,14 +3,15 @@ extension MachineOp {
   ///
   /// If the machine has a reducer, which may end it at any step, a step without transitions may be
   /// an oversight: it gets a warning, unless it is marked as final. If a function chooses the
-  /// transitions, nothing is known of them. A transition on an event is never taken without an emitter.
+  /// transitions, nothing is known of them. A transition on an event is never taken without an emitter,
+  /// which is a warning for machines of scripts.
   ///
   /// - Returns: The findings, in the order of the steps.
   public func check() -> [FlowFinding] {
     let definition = blueprint.definition
     if definition.hasProvider { return [] }
     var findings: [FlowFinding] = []
-    if !definition.hasEmitter,
+    if definition.namesEvents, !definition.hasEmitter,
       let event = definition.steps.lazy.flatMap(\.handlers).compactMap(\.event).first
     {
       findings.append(
