@@ -7,7 +7,6 @@ struct ScriptEnd {
   private let messages: Messages
   /// The message about what has cancelled everything.
   private let interruption: () -> ByteString
-
   /// Whether lines were typed, which may build something to look at.
   private let isSession: Bool
 
@@ -27,8 +26,11 @@ struct ScriptEnd {
     guard let host = deferred.host else { return true }
     let ending = host.runToEnd()
     // As at a wait of the main chunk, where it would have been an error.
-    if ending == .interrupted { messages.say(interruption()) }
-    if !isSession { for warning in host.warningsAtEnd { messages.say(warning) } }
+    if ending == .interrupted {
+      messages.say(interruption())
+    } else if !isSession {
+      for warning in host.warningsAtEnd { messages.say(warning) }
+    }
     return !reportFailures(host) && ending == .settled
   }
 

@@ -49,7 +49,7 @@ extension ScriptHost {
   ) throws -> (Object, Arguments) {
     let arguments = Arguments(self, call, method: function)
     guard let object = call.object(1, type) else { throw arguments.wrongSelf(name) }
-    builtFlow = .some(nil)
+    describesFlows = true
     if mayLackOutcomes, let run = object as? Run { try needOutcome(of: run, call) }
     return (object, arguments)
   }

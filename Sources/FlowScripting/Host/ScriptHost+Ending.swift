@@ -44,9 +44,9 @@ extension ScriptHost {
   /// Warnings at the end of a script of what it has written in vain.
   package var warningsAtEnd: [ByteString] {
     // A script that describes flows, or compares their code, needn't run them.
-    if case .some(nil) = builtFlow { return [] }
+    if describesFlows { return [] }
     if loop.newestTask == 0 {
-      guard case (let name, let origin)?? = builtFlow else { return [] }
+      guard let (name, origin) = builtFlow else { return [] }
       let place = vm.text(ofOrigin: origin)
       return [
         "warning: flow '\(name)' at \(place) was built, but nothing was run: flow:run() is missing"

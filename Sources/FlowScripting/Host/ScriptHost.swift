@@ -61,8 +61,10 @@ public final class ScriptHost {
   }
   /// How many waits of the main chunk run the loop.
   var mainWaits = 0
-  /// The first flow with a step, and the origin of the call that added it; nil once a flow was described.
-  var builtFlow: (name: ByteString, origin: UInt64)??
+  /// The first flow with a step, and the origin of the call that added it.
+  var builtFlow: (name: ByteString, origin: UInt64)?
+  /// Whether a flow was described, or its code digested.
+  var describesFlows = false
   /// The origin of the first call with an option `cache`.
   var originOfCache: UInt64?
   /// The error for the innermost of those waits, if code above it has taken a cancellation.

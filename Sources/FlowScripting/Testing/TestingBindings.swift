@@ -10,7 +10,7 @@ extension ScriptHost {
     let digest = try vm.makeFunction(
       bind { host, call in
         let op = try Arguments(host, call, "code_digest").op(1)
-        host.builtFlow = .some(nil)
+        host.describesFlows = true
         guard let digest = try host.codeDigest(of: op) else { return call.answer(.nil) }
         return call.answer(.string(digest))
       })

@@ -151,18 +151,22 @@ extension LuaVM {
     try addScriptSearcher(package)
   }
 
-  /// Adds a searcher like that of `package.path`.
+  /// Adds a searcher like that of `package.path`, unless code that ran before has taken the searchers away.
   private func addScriptSearcher(_ package: LuaReference) throws {
+    guard case .reference(let searchers) = try rawGet("searchers", in: package),
+      searchers.kind == .table
+    else { return }
     let searcher = """
-      local package, searchpath, loadfile, error = package, package.searchpath, loadfile, error
+      local package, searchpath, loadfile, error = ..., (...).searchpath, loadfile, error
       package.searchers[#package.searchers + 1] = function(name)
-        local file = searchpath(name, package.scriptpath)
+        local file = package.scriptpath and searchpath(name, package.scriptpath)
         if not file then return end
         local chunk, problem = loadfile(file)
         if not chunk then error("error loading module '" .. name .. "' from file '" .. file .. "':\\n\\t" .. problem, 0) end
         return chunk, file
       end
       """
-    _ = try call(try load(ByteString(searcher), name: "=package.scriptpath"))
+    _ = try call(
+      try load(ByteString(searcher), name: "=package.scriptpath"), [.reference(package)])
   }
 }
