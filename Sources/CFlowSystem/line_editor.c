@@ -30,6 +30,7 @@ static struct {
   void (*resize_terminal)(void);
   void (*set_screen_size)(int rows, int columns);
   int (*insert_text)(const char *);
+  void (*replace_line)(const char *, int);
   int (*bind_keyseq)(const char *, int (*)(int, int));
   int (*variable_bind)(const char *, const char *);
   char *(*variable_value)(const char *);
@@ -79,6 +80,7 @@ static bool look_up(void *library) {
       {&rl.resize_terminal, "rl_resize_terminal", false},
       {&rl.set_screen_size, "rl_set_screen_size", false},
       {&rl.insert_text, "rl_insert_text", false},
+      {&rl.replace_line, "rl_replace_line", false},
       {&rl.getc_function, "rl_getc_function", false},
       {&rl.bind_keyseq, "rl_bind_keyseq", false},
       {&rl.variable_bind, "rl_variable_bind", false},
@@ -295,7 +297,55 @@ static void call_with_locale(void (*body)(void)) {
 
 static void initialize(void) { rl.initialize(); }
 
+// MARK: - Room for the line
+
+// libedit's `rl_line_buffer` is the address of a copy of its line, which libedit moves when a longer line needs it, and
+// writes to at its old address: only when the line itself gets a larger buffer is the address read again. So the copy is
+// made large before a line is long.
+
+/// How many bytes of a line the copy has room for.
+static size_t room;
+
+/// Makes room for a line of this many bytes. Without memory there is as much as before.
+static void make_room(size_t length) {
+  enum { LEAST = 16 << 10 };
+  if (is_gnu || rl.insert_text == NULL || rl.replace_line == NULL || *rl.line_buffer == NULL
+      || length <= room)
+    return;
+  size_t wanted = length < LEAST ? LEAST : 2 * length;
+  char *line = flowsystem_copy_text(*rl.line_buffer, strlen(*rl.line_buffer));
+  char *filler = flowsystem_resize(NULL, wanted + 1);
+  if (line != NULL && filler != NULL) {
+    size_t point = *rl.point > 0 ? (size_t)*rl.point : 0;
+    memset(filler, 'x', wanted);
+    filler[wanted] = 0;
+    // The line's buffer grows by factors: one of these texts is the first that it has no room for.
+    for (int i = 0; i < 32 && strlen(*rl.line_buffer) < wanted; i++) rl.insert_text(filler);
+    if (strlen(*rl.line_buffer) >= wanted) room = wanted;
+    // What follows the line in its buffer is copied, too, up to a NUL: this text leaves one where the room ends.
+    rl.replace_line(filler, 0);
+    // The cursor stays within the line: that of the first part is at its end.
+    if (point < strlen(line)) {
+      char next = line[point];
+      line[point] = 0;
+      rl.replace_line(line, 0);
+      line[point] = next;
+    }
+    rl.replace_line(line, 0);
+  }
+  free(line);
+  free(filler);
+}
+
+/// Makes room for more bytes of the line than it has.
+static void make_room_beside(size_t added) {
+  make_room((*rl.end > 0 ? (size_t)*rl.end : 0) + added);
+}
+
 // MARK: - Editing
+
+/// What one key may add to a line: a completion, or a word of the history.
+enum { MOST_OF_A_KEY = 4096 };
 
 static void leave(void) {
   flowsystem_return_terminal();
@@ -344,6 +394,7 @@ void flowsystem_editor_begin(const char *prompt) {
 
 void flowsystem_editor_insert(const char *text) {
   if (!flowsystem_has_terminal() || rl.insert_text == NULL) return;
+  make_room_beside(strlen(text));
   rl.insert_text(text);
   if (is_gnu && rl.redisplay != NULL) rl.redisplay();
   else rl.forced_update_display();
@@ -377,11 +428,14 @@ static void read_keys_and_pastes(void) {
   case FLOWSYSTEM_PART: return;
   case FLOWSYSTEM_LOST: flowsystem_write_plainly("\a", 1); return;
   case FLOWSYSTEM_KEYS:
-    do rl.read_char();
-    while (flowsystem_has_terminal() && flowsystem_holds_keys());
+    do {
+      make_room_beside(MOST_OF_A_KEY);
+      rl.read_char();
+    } while (flowsystem_has_terminal() && flowsystem_holds_keys());
     break;
   case FLOWSYSTEM_PASTE:
     remove_line();
+    make_room_beside(strlen(flowsystem_pasted_text()));
     rl.insert_text(flowsystem_pasted_text());
     rl.forced_update_display();
   }
@@ -467,7 +521,11 @@ static char *find_breaks(void) {
       callbacks.context, *rl.line_buffer, *rl.point > 0 ? (size_t)*rl.point : 0);
 }
 
-void flowsystem_editor_add_history(const char *entry) { rl.add_history(entry); }
+void flowsystem_editor_add_history(const char *entry) {
+  // A key makes it the line.
+  make_room(strlen(entry));
+  rl.add_history(entry);
+}
 
 // MARK: - Opening
 
@@ -516,6 +574,7 @@ bool flowsystem_editor_open(const char *library, const flowsystem_editor_callbac
   if (is_gnu && rl.variable_bind != NULL) rl.variable_bind("enable-bracketed-paste", "on");
   replaces_locale = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
   call_with_locale(initialize);
+  make_room(1);
   adopt_size(false);
   avoid_open_search();
   rl.using_history();

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("States that share memory")
 struct MemoryBudgetTests {
-  private static let limit = 24 << 20
+  private static let limit = 24 << 19
   private static let step = 64 << 10
 
   /// What the states of several threads hold.
@@ -21,7 +21,7 @@ struct MemoryBudgetTests {
       """
       function fill(n)
         held = {}
-        for i = 1, n do held[i] = ("x"):rep(1 << 20) end
+        for i = 1, n do held[i] = ("x"):rep(1 << 19) end
         return true
       end
       """)
@@ -51,17 +51,17 @@ struct MemoryBudgetTests {
     let budget = try #require(LuaMemoryBudget(limit: Self.limit))
     let (one, other) = (try state(budget), try state(budget))
     #expect(try fills(one, 14))
-    #expect(budget.taken >= 14 << 20)
+    #expect(budget.taken >= 14 << 19)
     #expect(try !fills(other, 14))
     #expect(try fills(other, 6))
     #expect(one.memoryUsed + other.memoryUsed <= budget.taken)
     #expect(budget.taken <= Self.limit)
     try run(one, "held = nil")
     try one.collectGarbage()
-    #expect(budget.taken < (7 << 20) + 24 * Self.step)
+    #expect(budget.taken < (7 << 19) + 24 * Self.step)
     #expect(try fills(other, 14))
     one.close()
-    #expect(budget.taken < 16 << 20)
+    #expect(budget.taken < 16 << 19)
     other.close()
     #expect(budget.taken == 0)
   }
@@ -91,11 +91,11 @@ struct MemoryBudgetTests {
   @Test("The limit of one state holds in addition")
   func ownLimit() throws {
     let budget = try #require(LuaMemoryBudget(limit: Self.limit))
-    let vm = try state(budget, own: 8 << 20)
+    let vm = try state(budget, own: 8 << 19)
     defer { vm.close() }
     #expect(try !fills(vm, 10))
     #expect(try fills(vm, 6))
-    vm.memoryLimit = 16 << 20
+    vm.memoryLimit = 16 << 19
     #expect(try fills(vm, 10))
   }
 
@@ -106,10 +106,10 @@ struct MemoryBudgetTests {
     let vm = try state(budget, own: 1 << 30)
     defer { vm.close() }
     #expect(try fills(vm, 40))
-    budget.limit = 10 << 20
-    #expect(budget.limit == 10 << 20)
+    budget.limit = 10 << 19
+    #expect(budget.limit == 10 << 19)
     #expect(try !fills(vm, 12))
-    budget.limit = 20 << 20
+    budget.limit = 20 << 19
     #expect(try fills(vm, 12))
     // A state without a limit takes no part.
     vm.memoryLimit = nil
@@ -117,11 +117,11 @@ struct MemoryBudgetTests {
     #expect(try fills(vm, 40))
     // It comes with what it holds, also if that is too much.
     vm.memoryLimit = 1 << 30
-    #expect(budget.taken > 40 << 20)
+    #expect(budget.taken > 40 << 19)
     #expect(vm.isBeyondMemoryLimit() == false)
     #expect(try !fills(vm, 45))
     #expect(try fills(vm, 12))
-    #expect(budget.taken < 20 << 20)
+    #expect(budget.taken < 20 << 19)
   }
 
   @Test("What is outside of a state takes room, and is returned when it is released")
@@ -132,14 +132,14 @@ struct MemoryBudgetTests {
       one.close()
       other.close()
     }
-    var held = 14 << 20
+    var held = 14 << 19
     one.memoryOutside = { _ in held }
     one.noteMemoryOutside()
-    #expect(budget.taken > 14 << 20)
+    #expect(budget.taken > 14 << 19)
     #expect(!one.isBeyondMemoryLimit())
     #expect(try !fills(other, 14))
     // Beyond the limit it takes what is left: nobody else can have that.
-    held = 30 << 20
+    held = 30 << 19
     #expect(one.isBeyondMemoryLimit())
     #expect(budget.taken == Self.limit)
     #expect(try !fills(other, 1))
@@ -156,15 +156,15 @@ struct MemoryBudgetTests {
     defer { vm.close() }
     vm.settleBudget()
     try run(vm, "collectgarbage('stop') fill(14) held = nil")
-    #expect(budget.taken > 14 << 20)
+    #expect(budget.taken > 14 << 19)
     #expect(vm.settleBudget())
-    #expect(budget.taken < 1 << 20)
+    #expect(budget.taken < 1 << 19)
     // It isn't worth the time again.
     #expect(!vm.settleBudget())
     // What it holds is looked at once.
     try run(vm, "fill(14)")
     #expect(vm.settleBudget() && !vm.settleBudget())
-    #expect(budget.taken > 14 << 20)
+    #expect(budget.taken > 14 << 19)
   }
 
   @Test("A state collects if another one didn't get what it needed")
@@ -188,7 +188,7 @@ struct MemoryBudgetTests {
   func threads() async throws {
     let budget = try #require(LuaMemoryBudget(limit: Self.limit))
     let uses = Uses()
-    let rounds = isThreadSanitized ? 20 : 60
+    let rounds = 20
     await withTaskGroup(of: Void.self) { group in
       for place in 0..<3 {
         group.addTask { @Sendable in
@@ -211,7 +211,7 @@ struct MemoryBudgetTests {
               for i = 1, \(rounds) do
                 if not pcall(function()
                   local t = {}
-                  for j = 1, 1 + i % 12 do t[j] = ("x"):rep(1 << 20) note() end
+                  for j = 1, 1 + i % 12 do t[j] = ("x"):rep(1 << 19) note() end
                 end) then failures = failures + 1 end
                 collectgarbage() note()
               end

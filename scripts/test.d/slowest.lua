@@ -1,8 +1,9 @@
 -- Prints the twenty slowest tests: slowest.lua EVENTS OUTPUT, the runner's stream of events and its
 -- output. Each has its own time. Of scripts the output has lines `took: SECONDS s  SCRIPT`, as
--- many of their one test run at the same time.
+-- many of their one test run at the same time. A test without arguments counts as begun while it
+-- waits for its turn: those have a time of their own with `scripts/test --no-parallel` only.
 local json = require "flow.json"
-local events, output = ...
+local events, output, isSerial = ...
 
 local started, times = {}, {}
 -- Only tests with arguments have events of their cases.
@@ -20,7 +21,7 @@ for event in json.lines { path = events } do
     local case = table.remove(started[id].cases, 1)
     times[#times + 1] = { instant - case.at, name .. " " .. case.argument }
     started[id].hasCases = true
-  elseif isOwn and payload.kind == "testEnded" and not started[id].hasCases then
+  elseif isOwn and payload.kind == "testEnded" and isSerial and not started[id].hasCases then
     times[#times + 1] = { instant - started[id].at, name }
   end
 end

@@ -18,10 +18,10 @@ func makeLoop() -> EventLoop {
 /// things of a tenth.
 enum Scale {
   static let part = getenv("FLOWLUA_SANITIZER") == nil ? 1 : 10
-  /// A nesting that overflows a stack of 8 MiB if anything recursed: 56 bytes a level suffice.
-  static let depth = 150_000 / part
-  /// That of things whose time or memory grows with its square: 900 bytes a level.
-  static let nesting = 10_000 / part
+  /// A nesting that overflows the stack of `.smallStack` if anything recursed: 52 bytes a level suffice.
+  static let depth = 10_000
+  /// That of things whose time or memory grows with its square: 524 bytes a level.
+  static let nesting = 1_000
   /// A number of ops: a million in an optimized build, fewer where a million take half a minute.
   #if DEBUG
     static let count = 100_000 / part

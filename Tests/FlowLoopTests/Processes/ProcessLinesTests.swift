@@ -70,7 +70,7 @@ struct ProcessLinesTests {
   @Test("The program waits while nobody takes its lines")
   func programWaits() {
     let loop = makeLoop()
-    let (child, end) = start(loop, "yes | head -c 600000")
+    let (child, end) = start(loop, "yes nineteen characters | head -c 600000")
     let lines = child.makeLines()
     let reader = Reader()
     lines.open()
@@ -85,7 +85,7 @@ struct ProcessLinesTests {
       let count = reader.lines.count
       _ = loop.run { reader.lines.count > count || reader.hasEnded }
     }
-    #expect(reader.lines.count == 300_000)
+    #expect(reader.lines.count == 30_000)
     lines.close()
     other.cancel(because: Stopped())
     loop.runUntilIdle()
@@ -129,14 +129,14 @@ struct ProcessLinesTests {
   @Test("A loop with nothing else to do continues a program whose reader was forgotten")
   func forgottenReader() {
     for loop in [makeLoop(), makeTimedLoop()] {
-      let (child, end) = start(loop, "yes | head -c 600000; echo late >&2")
+      let (child, end) = start(loop, "yes nineteen characters | head -c 600000; echo late >&2")
       let lines = child.makeLines()
       lines.open()
       loop.runUntilIdle()
       #expect(result(end())?.status == 0)
       let reader = Reader()
       #expect(!reader.take(lines))
-      #expect(reader.lines.count == 300_001)
+      #expect(reader.lines.count == 30_001)
       lines.close()
     }
   }
@@ -220,7 +220,7 @@ struct ProcessLinesTests {
     let before = count()
     let rounds = 25
     for text in Array(
-      repeating: ["cat", "exec <&-; yes", "echo 1; exit 3", "sleep 100"] as [ByteString],
+      repeating: ["cat", "exec <&-; yes $(printf %01000d 0)", "echo 1; exit 3", "sleep 100"] as [ByteString],
       count: rounds
     ).joined() {
       let (child, end) = start(loop, text, input: .pipe)

@@ -17,9 +17,9 @@ struct TextHolder: CustomTestStringConvertible, Sendable {
     self.isOp = isOp
   }
 
-  /// Keeps 200 texts of 1 MB. Raises the error of the first one that is refused.
+  /// Keeps 100 texts of 250 kB. Raises the error of the first one that is refused.
   var script: String {
-    let loop = "for i = 1, 200 do \(code) end"
+    let loop = "for i = 1, 100 do \(code) end"
     let whole =
       isOp
       ? """
@@ -28,7 +28,7 @@ struct TextHolder: CustomTestStringConvertible, Sendable {
       """ : loop
     return """
       kept = {}
-      function big(i) return ("x"):rep(1000000) .. i end
+      function big(i) return ("x"):rep(250000) .. i end
       one = big(0)
       function refuse(e)
         if tostring(e):find("not enough memory", 1, true) then error("not enough memory", 0) end
@@ -74,7 +74,7 @@ struct TextHolder: CustomTestStringConvertible, Sendable {
 
 @Suite("The memory limit counts texts, whatever holds them")
 struct HeldTextTests {
-  private static let limit = 16 << 20
+  private static let limit = 4 << 20
 
   private func program() throws -> ScriptProgram {
     try ScriptProgram(LuaConfiguration(memoryLimit: Self.limit))
@@ -91,13 +91,13 @@ struct HeldTextTests {
     try program.run("kept = nil")
     try program.collect()
     // Keys and secrets are kept: a quarter of the limit.
-    #expect(held(program) < Self.limit / 4 + 1_100_000)
+    #expect(held(program) < Self.limit / 4 + 350_000)
     #expect(
       try program.text(
         """
-        local op = flow.op("NextOp", function(ctx) ctx:set("key", ("x"):rep(1000000)) end)
-        return #op:run().data.key .. #flow.resolved(("x"):rep(1000000)):await()
-        """) == "10000001000000")
+        local op = flow.op("NextOp", function(ctx) ctx:set("key", ("x"):rep(250000)) end)
+        return #op:run().data.key .. #flow.resolved(("x"):rep(250000)):await()
+        """) == "250000250000")
   }
 
   @Test(
@@ -117,7 +117,7 @@ struct HeldTextTests {
     let program = try program()
     try program.run(holder.script)
     try program.collect()
-    #expect(held(program) < 1_100_000)
+    #expect(held(program) < 350_000)
   }
 
   @Test("A value and its line in the log share a text, which counts once")
@@ -125,10 +125,10 @@ struct HeldTextTests {
     let program = try program()
     try program.run(
       """
-      run = flow.op("ShareOp", function(ctx) ctx:set("a", ("x"):rep(1000000)) end):run()
+      run = flow.op("ShareOp", function(ctx) ctx:set("a", ("x"):rep(250000)) end):run()
       """)
     try program.collect()
-    #expect((1_000_000..<1_100_000).contains(held(program)))
+    #expect((250_000..<350_000).contains(held(program)))
     try program.run("run = nil")
     try program.collect()
     #expect(held(program) < 100_000)
@@ -137,20 +137,20 @@ struct HeldTextTests {
   @Test("What a worker sends counts for the host, not for the worker")
   func workers() throws {
     let program = try program()
-    program.host.workerMemoryLimit = 8_000_000
+    program.host.workerMemoryLimit = 2_000_000
     let text = try program.text(
       """
       kept = {}
       local op = flow.op("WorkerOp", { thread = "worker", needs = { n = "integer" },
         gives = { text = "string" },
-        run = function(ctx) ctx:set("text", ("x"):rep(1000000) .. ctx:get "n") end })
-      for i = 1, 12 do
+        run = function(ctx) ctx:set("text", ("x"):rep(250000) .. ctx:get "n") end })
+      for i = 1, 10 do
         kept[i] = op:run { n = i }
         if kept[i].error then return kept[i].error.message end
       end
       """)
     #expect(text == "nil")
     try program.collect()
-    #expect((12_000_000..<13_000_000).contains(held(program)))
+    #expect((2_500_000..<2_900_000).contains(held(program)))
   }
 }

@@ -193,9 +193,8 @@ struct SessionLocalsTests {
     #expect(try lines.run("return new, rawget(_G, 'new')") == ["2", "nil"])
   }
 
-  /// The project's own programs, each line of which counts. A sanitizer, which takes ten times as long, sees the same code
-  /// in a tenth of them.
-  private static let part = getenv("FLOWLUA_SANITIZER") == nil ? 1 : 10
+  /// A tenth of the project's own programs, each line of which counts.
+  private static let part = 10
   private static let programs: [URL] = {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The memory that a host shares with its workers", .serialized)
 struct WorkerMemoryTests {
-  private static let limit = 40 << 20
+  private static let limit = 40 << 19
 
   private func program(
     workers: Int = 2, limit: Int? = limit, of each: Int? = nil
@@ -20,7 +20,7 @@ struct WorkerMemoryTests {
       """
       function fill(n)
         local held = {}
-        for i = 1, n do held[i] = ("x"):rep(1 << 20) end
+        for i = 1, n do held[i] = ("x"):rep(1 << 19) end
         return held
       end
       local fill = fill
@@ -98,8 +98,8 @@ struct WorkerMemoryTests {
       assert(problem(24) == "none", problem(24))
       -- In a bucket: the string itself is garbage.
       local SetOp = flow.op("SetOp", function(ctx)
-        ctx:set("a", ("x"):rep(9 << 20))
-        ctx:set("b", ("y"):rep(9 << 20))
+        ctx:set("a", ("x"):rep(9 << 19))
+        ctx:set("b", ("y"):rep(9 << 19))
       end)
       run = SetOp:run()
       assert(run.ok, run.error)
@@ -133,7 +133,7 @@ struct WorkerMemoryTests {
     let host = try program()
     try run(host, "for i = 1, 6 do assert(problem(30) == 'none') end")
     let budget = try #require(host.memoryBudget)
-    #expect(budget.taken < 8 << 20)
+    #expect(budget.taken < 8 << 19)
     // The host has less than half of it: a worker may have almost everything.
     try run(host, "assert(problem(36) == 'none', problem(36))")
     host.close()
@@ -177,11 +177,11 @@ struct WorkerMemoryTests {
       host,
       """
       local BigOp = flow.op("BigOp", { thread = "worker", primary_output = "big", run = function(ctx)
-        ctx:set("big", ("x"):rep(8 << 20))
+        ctx:set("big", ("x"):rep(8 << 19))
       end })
       run = BigOp:run()
       assert(run.ok, run.error)
-      assert(#run.data.big == 8 << 20)
+      assert(#run.data.big == 8 << 19)
       collectgarbage()
       assert(problem(26) == "none", problem(26))
       """)
@@ -194,9 +194,9 @@ struct WorkerMemoryTests {
     try run(host, "assert(problem(60) == 'none')")
     host.vm.memoryLimit = Self.limit
     try run(host, "assert(problem(60):find('not enough memory')) assert(problem(20) == 'none')")
-    host.vm.memoryLimit = 100 << 20
+    host.vm.memoryLimit = 100 << 19
     try run(host, "assert(problem(60) == 'none', problem(60))")
-    host.vm.memoryLimit = 20 << 20
+    host.vm.memoryLimit = 20 << 19
     try run(host, "assert(problem(30):find('not enough memory')) assert(problem(8) == 'none')")
     host.vm.memoryLimit = nil
     try run(host, "assert(problem(60) == 'none', problem(60))")
@@ -204,7 +204,7 @@ struct WorkerMemoryTests {
 
   @Test("The limit of each single worker holds in addition")
   func ofEach() throws {
-    let host = try program(limit: Self.limit, of: 12 << 20)
+    let host = try program(limit: Self.limit, of: 12 << 19)
     defer { host.close() }
     try run(
       host,

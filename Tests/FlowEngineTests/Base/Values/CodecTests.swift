@@ -31,7 +31,7 @@ struct CodecTests {
     #expect(try PlainValueCodec.decode(PlainValueCodec.encode(value)) == value)
   }
 
-  @Test("Deep nesting doesn't recurse")
+  @Test("Deep nesting doesn't recurse", .smallStack)
   func deepNestingDoesNotRecurse() throws {
     let depth = Scale.depth
     let tables = (0..<depth).map {

@@ -111,7 +111,7 @@ struct ValueTests {
     #expect(FlowValue.opaque(ListValue([.bytes(stray), .integer(1)])).logText.count <= 119 + 3)
   }
 
-  @Test("Deep lists are released without recursion")
+  @Test("Deep lists are released without recursion", .smallStack)
   func deepListsAreReleasedWithoutRecursion() {
     var deep = FlowValue.integer(0)
     for _ in 0..<Scale.depth { deep = .opaque(ListValue([deep])) }

@@ -281,7 +281,7 @@ struct FlowTests {
     #expect(count == 2 * Scale.count)
   }
 
-  @Test("Deeply nested flows are built, run and released without recursion")
+  @Test("Deeply nested flows are built, run and released without recursion", .smallStack)
   func deeplyNestedFlowsAreBuiltRunAndReleasedWithoutRecursion() throws {
     let loop = makeLoop()
     var flow = Flow("deepest").add(Op("InOp") { $0.set("reached", true) })
@@ -294,7 +294,7 @@ struct FlowTests {
     run = nil
   }
 
-  @Test("A chain of flows that never ran is released without recursion")
+  @Test("A chain of flows that never ran is released without recursion", .smallStack)
   func anUnreachedChainOfFlowsIsReleasedWithoutRecursion() {
     var flow = Flow("deepest")
     for _ in 0..<Scale.depth { flow = Flow("f").add(flow) }

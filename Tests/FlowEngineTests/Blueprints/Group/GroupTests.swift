@@ -239,7 +239,7 @@ struct GroupTests {
       ])
   }
 
-  @Test("Groups in groups of any depth don't recurse")
+  @Test("Groups in groups of any depth don't recurse", .smallStack)
   func groupsInGroupsOfAnyDepthDoNotRecurse() throws {
     let loop = makeLoop()
     var flow = Flow("deepest").add(Op("InOp") { _ in })

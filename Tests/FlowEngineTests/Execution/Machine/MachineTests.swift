@@ -331,7 +331,7 @@ struct MachineTests {
     stuck.contexts = []
   }
 
-  @Test("Machines in machines don't recurse")
+  @Test("Machines in machines don't recurse", .smallStack)
   func machinesInMachinesDontRecurse() throws {
     var machine = quick("InnermostOp") as Op
     for _ in 0..<Scale.nesting {

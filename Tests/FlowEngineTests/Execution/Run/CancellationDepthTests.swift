@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Cancellation of deep and large flows")
 struct CancellationDepthTests {
-  @Test("Nested flows of any depth are cancelled without recursion")
+  @Test("Nested flows of any depth are cancelled without recursion", .smallStack)
   func nestedFlowsOfAnyDepthAreCancelledWithoutRecursion() throws {
     let loop = makeLoop()
     var flow = Flow("f").add(waitingOp("SlowOp", 9))
@@ -19,7 +19,7 @@ struct CancellationDepthTests {
         == Scale.nesting)
   }
 
-  @Test("Nested groups of any depth are cancelled without recursion")
+  @Test("Nested groups of any depth are cancelled without recursion", .smallStack)
   func nestedGroupsOfAnyDepthAreCancelledWithoutRecursion() throws {
     let loop = makeLoop()
     var flow = Flow("f").add(waitingOp("SlowOp", 9))
@@ -31,10 +31,10 @@ struct CancellationDepthTests {
     #expect(run.duration == .seconds(1e-9))
   }
 
-  @Test("A hundred thousand members are cancelled at once")
-  func aHundredThousandMembersAreCancelledAtOnce() throws {
+  @Test("Ten thousand members are cancelled at once", .smallStack)
+  func tenThousandMembersAreCancelledAtOnce() throws {
     let loop = makeLoop()
-    let count = 10 * Scale.nesting
+    let count = Scale.depth
     var begun = 0
     let op = Op(name: "ItemOp", primaryInput: "i", body: HoldingBody { _ in begun += 1 })
     let items = ContiguousArray(repeating: FlowValue.integer(1), count: count)
@@ -50,7 +50,7 @@ struct CancellationDepthTests {
     #expect(loop.pendingRuns.isEmpty)
   }
 
-  @Test("Runs nested in one another are cancelled without recursion")
+  @Test("Runs nested in one another are cancelled without recursion", .smallStack)
   func runsNestedInOneAnotherAreCancelledWithoutRecursion() throws {
     let loop = makeLoop()
     var depth = 0
@@ -79,7 +79,7 @@ struct CancellationDepthTests {
     deepest = nil
   }
 
-  @Test("Runs nested in one another end without recursion")
+  @Test("Runs nested in one another end without recursion", .smallStack)
   func runsNestedInOneAnotherEndWithoutRecursionToo() throws {
     let loop = makeLoop()
     var depth = 0

@@ -46,7 +46,7 @@ struct LoopShutdownTests {
     #expect(state == nil)
   }
 
-  @Test("A deep run is shut down without recursion")
+  @Test("A deep run is shut down without recursion", .smallStack)
   func aDeepRunIsShutDownWithoutRecursion() {
     weak var gone: EventLoop?
     do {

@@ -156,7 +156,7 @@ struct TypedOpTests {
     #expect(plain.flatMap { [String: [Int]](flowValue: $0.flowValue) } == ["n": [1, 2]])
   }
 
-  @Test("Maps of any depth are released without recursion")
+  @Test("Maps of any depth are released without recursion", .smallStack)
   func mapsOfAnyDepthAreReleasedWithoutRecursion() {
     var value = FlowValue.integer(1)
     for level in 0..<Scale.depth {

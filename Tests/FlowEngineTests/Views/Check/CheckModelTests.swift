@@ -8,14 +8,14 @@ struct CheckModelTests {
   func runsOfFlowsWithoutFoundErrorsMeetNoInputError() throws {
     var clean = 0
     var reached = 0
-    try withSeeds(1000) { generator in
+    try withSeeds(300) { generator in
       let (clean:isClean, reached:hasReached) = try compare(generator)
       if isClean { clean += 1 }
       if hasReached { reached += 1 }
     }
     // Otherwise the comparison says nothing.
-    #expect(clean > 100 / Scale.part, "few flows had no errors")
-    #expect(reached > 100 / Scale.part, "few missing keys were reached")
+    #expect(clean > 30 / Scale.part, "few flows had no errors")
+    #expect(reached > 30 / Scale.part, "few missing keys were reached")
   }
 
   private func withSeeds(_ count: UInt64, _ body: (FlowMaker) throws -> Void) throws {

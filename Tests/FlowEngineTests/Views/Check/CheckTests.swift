@@ -127,7 +127,7 @@ struct CheckTests {
       ])
   }
 
-  @Test("Flows may be nested to any depth")
+  @Test("Flows may be nested to any depth", .smallStack)
   func flowsMayBeNestedAsDeepAsTheyLike() {
     var flow = Flow("f").add(checkedOp("AOp", needs: ["x": "string"], gives: ["y": "string"]))
     for level in 0..<Scale.nesting {

@@ -204,7 +204,7 @@ struct GraphTests {
     #expect(flow.dot().description.contains("MoreOp"))
   }
 
-  @Test("Flows may be nested to any depth")
+  @Test("Flows may be nested to any depth", .smallStack)
   func flowsMayBeNestedAsDeepAsTheyLike() throws {
     var flow = Flow("f").add(drawnOp("AOp"))
     for level in 0..<Scale.nesting {
@@ -231,7 +231,7 @@ struct GraphTests {
   }
 
   // Each level passes on the ends of all levels in it: minutes, if each of them were moved.
-  @Test("Cases may be nested to any depth, and all their ends lead to what follows")
+  @Test("Cases may be nested to any depth, and all their ends lead to what follows", .smallStack)
   func casesInCases() {
     let depth = 3 * Scale.nesting
     var flow = Flow("f").add(drawnOp("AOp"))

@@ -160,7 +160,7 @@ struct RunSpansTests {
     #expect(spans.path(of: spans.spans[6]) == "f/StartOp/child/InOp #2")
   }
 
-  @Test("The spans of very many ops and of deep nesting are found without recursion")
+  @Test("The spans of very many ops and of deep nesting are found without recursion", .smallStack)
   func manyAndDeepSpansAreFound() throws {
     var deep = Flow("f0").add(quick("AOp"))
     for number in 1...Scale.nesting { deep = Flow("f\(number)").add(deep) }
