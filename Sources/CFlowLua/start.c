@@ -52,7 +52,15 @@ static bool read_result(flowlua_state *state, lua_State *co, flowlua_start *star
   start->result.kind = FLOWLUA_NIL;
   if (start->wanted == FLOWLUA_WANTS_ALL) return false;
   if (count == 0) return true;
-  if (start->wanted == FLOWLUA_WANTS_USERDATA) return lua_type(co, -count) != LUA_TUSERDATA;
+  if (start->wanted == FLOWLUA_WANTS_USERDATA) {
+    int type = lua_type(co, -count);
+    if (type == LUA_TUSERDATA) return false;
+    if (type != LUA_TNIL) {
+      start->result.kind = FLOWLUA_INTEGER;
+      start->result.integer = type;
+    }
+    return true;
+  }
   if (flowlua_read_scalar(co, -count, &start->result)) return true;
   lua_settop(co, lua_gettop(co) - count + 1);
   start->result_count = 1;

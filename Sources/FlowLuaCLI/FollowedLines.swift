@@ -4,10 +4,10 @@ internal import Glibc
 /// Prints each line of the summaries on stderr as it happens: `--follow`.
 enum FollowedLines {
   /// The sink that prints the lines of all runs.
-  static func sink(_ color: LongOptions.Color) -> any EventSink {
+  static func sink(_ form: SummaryOptions, _ color: LongOptions.Color) -> any EventSink {
     let isTerminal = isatty(STDERR_FILENO) != 0
     let hasColors = (isTerminal || color == .always) && Terminal(color).hasColors
-    return SummaryFollower { lines, meaning, run in
+    return SummaryFollower(form) { lines, meaning, run in
       var text: [UInt8] = []
       // The last one ends with the end of its line.
       for line in lines.bytes.dropLast().split(

@@ -67,7 +67,7 @@ final class Interpreter {
       host.remoteKey = remoteKey
       if let options = arguments.options.remote { host.remoteDefaults = options.defaults }
       host.hasStartedMachines = hosts != nil
-      host.onRemoteWarning = { messages.say($0) }
+      host.onWarning = { messages.say($0) }
       host.deprecations =
         refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }

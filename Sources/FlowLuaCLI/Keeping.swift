@@ -125,7 +125,6 @@ final class Keeping {
         keeping.onMissingRun = { Self.end(withoutRun: id, because: $0, of: $1) }
       }
     }
-    host.onKeepingWarning = { messages.say($0) }
     if choice == nil {
       host.keepingDefaults = makeOptions
     } else {

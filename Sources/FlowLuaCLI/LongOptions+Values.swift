@@ -7,6 +7,11 @@ extension LongOptions {
     throw misuse("option '--color' takes 'auto', 'always' or 'never', not '\(text)'")
   }
 
+  static func time(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Time {
+    for time in Time.allCases where text == ByteString(time.rawValue) { return time }
+    throw misuse("option '--time' takes 'clock' or 'iso', not '\(text)'")
+  }
+
   static func progress(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Progress {
     for progress in Progress.allCases where text == ByteString(progress.rawValue) {
       return progress

@@ -19,6 +19,9 @@ struct LongOptions {
     case always, never
   }
 
+  /// The form of the times in summaries.
+  enum Time: String, CaseIterable { case clock, iso }
+
   /// How the progress of runs is shown.
   enum Progress: String, CaseIterable {
     /// As a tree on a terminal.
@@ -45,6 +48,8 @@ struct LongOptions {
   private(set) var events: ByteString?
   /// Whether the lines of the summaries are printed as they happen.
   private(set) var follows = false
+  /// The form of the times in summaries.
+  private(set) var time = Time.clock
   private(set) var color = Color.auto
   /// The file for the report in Markdown.
   private(set) var report: ByteString?
@@ -79,7 +84,8 @@ struct LongOptions {
   private enum Name: String, CaseIterable {
     case annotations, check, color, events, follow, forget, from, grace, graph, help, keep, only,
       otlp
-    case progress, report, resume, runs, settle, show, store, summary, timeline, trace, verify,
+    case progress, report, resume, runs, settle, show, store, summary, time, timeline, trace,
+      verify,
       version
     case why, within, workers
     case sandbox
@@ -143,6 +149,7 @@ struct LongOptions {
       case .tags: "words: --tags gpu,big"
       case .timeLimit: "a number of seconds: --time-limit 60"
       case .color: "a word: --color auto, always or never"
+      case .time: "a word: --time clock or iso"
       case .events: "a file: --events FILE"
       case .from: "an op: --from UploadOp"
       case .graph: "a file: --graph FILE"
@@ -243,7 +250,7 @@ struct LongOptions {
       .graph, .hosts, .hostsAddress, .hostsCommand, .hostsLauncher, .memoryLimit, .name,
       .olderThan, .only, .openFiles, .progress, .remote, .remoteShared, .remoteTimeout, .report,
       .settle, .show, .store, .tags,
-      .storeLimit, .timeLimit, .timeline, .trace, .within, .workers:
+      .storeLimit, .time, .timeLimit, .timeline, .trace, .within, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
@@ -281,6 +288,7 @@ struct LongOptions {
       case .show: about.stored.note(written, .show(given))
       case .store: about.store = given
       case .storeLimit: try about.stored.setLimit(given)
+      case .time: time = try Self.time(given)
       case .timeline: timeline = given
       case .trace: trace = given
       case .within: try about.setWithin(given)
@@ -358,7 +366,7 @@ struct LongOptions {
       .grace, .graph, .hosts, .hostsAddress, .hostsCommand, .hostsLauncher, .join, .keep,
       .memoryLimit, .name, .olderThan, .only, .openFiles, .otlp, .progress, .project,
       .remote, .remoteShared, .remoteTimeout, .report, .resume, .tags,
-      .sandbox, .settle, .show, .store, .storeLimit, .summary, .timeLimit, .timeline, .trace,
+      .sandbox, .settle, .show, .store, .storeLimit, .summary, .time, .timeLimit, .timeline, .trace,
       .within, .workers:
       break
     }

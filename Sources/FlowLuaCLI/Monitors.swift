@@ -50,11 +50,12 @@ final class Monitors: RunMonitor {
   /// Begins to observe the loop of a host, if an option requires it.
   func watch(_ host: ScriptHost) {
     let loop = host.loop
+    host.summaryOptions = summaryOptions
     continueTrace(on: host)
     progress?.watch(loop)
     plainProgress?.watch(loop)
     if let events { loop.eventSinks.append(events) }
-    if options.follows { loop.eventSinks.append(FollowedLines.sink(options.color)) }
+    if options.follows { loop.eventSinks.append(FollowedLines.sink(summaryOptions, options.color)) }
     if options.summary != nil || summaries != nil || options.graph != nil || options.checks
       || files != nil
     {
@@ -101,11 +102,15 @@ final class Monitors: RunMonitor {
     }
   }
 
+  private var summaryOptions: SummaryOptions {
+    SummaryOptions(time: options.time == .iso ? .iso : .clock)
+  }
+
   private func writeSummary(
     of run: Run, _ form: LongOptions.SummaryForm, _ write: (ByteString) -> Void
   ) {
     switch form {
-    case .text: write(run.summaryBytes())
+    case .text: write(run.summaryBytes(summaryOptions))
     case .json: RunJSON.write(run, messages.host, write)
     }
   }

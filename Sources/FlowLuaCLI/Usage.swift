@@ -37,6 +37,7 @@ enum Usage {
       --summary[=text|json]  print the summary of each run to stderr when the run ends
       --summary=FORM:FILE    write the summaries of all runs to a file instead, in this form
       --follow               print each line of the summaries to stderr as it happens
+      --time WORD            the times in summaries: clock (4:17:18 PM), or iso, with the date
       --events FILE          append each event of each run to a file as a line of JSON, as it
                              happens; - for stdout
       --graph FILE           write the flows that the script starts as a graph, to a file that ends

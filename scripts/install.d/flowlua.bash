@@ -18,7 +18,7 @@ _flowlua() {
     $before == --from || $before == --only || $before == --allow-env || $before == --allow-read ||
     $before == --allow-write || $before == --cpu-limit || $before == --memory-limit || $before == --open-files ||
     $before == --hosts || $before == --hosts-address || $before == --hosts-command || $before == --hosts-launcher ||
-    $before == --time-limit || $before == --join || $before == --name || $before == --remote ||
+    $before == --time || $before == --time-limit || $before == --join || $before == --name || $before == --remote ||
     $before == --remote-shared || $before == --remote-timeout || $before == --tags || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
@@ -30,6 +30,7 @@ _flowlua() {
   case $option in
     --summary) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word") ;;
     --progress) mapfile -t COMPREPLY < <(compgen -W 'auto plain never' -- "$word") ;;
+    --time) mapfile -t COMPREPLY < <(compgen -W 'clock iso' -- "$word") ;;
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     --sandbox) mapfile -t COMPREPLY < <(compgen -W 'strict' -- "$word") ;;
     --allow-env) mapfile -t COMPREPLY < <(compgen -P "$list" -e -- "${word#"$list"}") ;;
@@ -47,7 +48,7 @@ _flowlua() {
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
           --graph | --color | --events | --from | --grace | --older-than | --only | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
-            --allow-env | --allow-read | --allow-write | --cpu-limit | --memory-limit | --open-files | --time-limit | \
+            --allow-env | --allow-read | --allow-write | --cpu-limit | --memory-limit | --open-files | --time | --time-limit | \
             --hosts | --hosts-address | --hosts-command | --hosts-launcher | --name | --remote | --remote-shared | --remote-timeout | --tags | \
             --within | --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
@@ -65,7 +66,7 @@ _flowlua() {
           --hosts --hosts-address --hosts-command --hosts-launcher --init --insecure --join --keep --memory-limit --name --no-cache --no-progress --older-than --only --open-files --otlp
           --progress --remote --remote-check --remote-shared --remote-timeout --report --resume --runs
           --sandbox --sandbox=strict --settle --show --store --store-limit
-          --summary --summary=json --tags --time-limit --timeline --trace --trust-code --verify --version
+          --summary --summary=json --tags --time --time-limit --timeline --trace --trust-code --verify --version
           --virtual-clock --why --within --workers
           -e -i -l -v -E -W' -- "$word")
       else

@@ -49,6 +49,7 @@ _arguments -S -s \
   '--store-limit=[how large the store of runs may become]:size:' \
   '--summary=-[print the summary of each run]::form:(text json)' \
   '--tags=[with --join, what this machine has]:words:' \
+  '--time=[the form of times in summaries]:word:(clock iso)' \
   '--time-limit=[cancel everything after this many seconds]:seconds:' \
   '--timeline=[write a page with the timeline of the runs]:file:_files -g "*.html"' \
   '--trace=[write the runs as Chrome trace events]:file:_files -g "*.json"' \

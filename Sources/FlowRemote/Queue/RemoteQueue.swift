@@ -210,6 +210,15 @@ package final class RemoteQueue {
     }
   }
 
+  /// Asks whether a message that was delivered is in its stream. A server that has lost its store gives its number to
+  /// another one, which an acknowledgement would remove. Without a reply it counts as not there: it is delivered again.
+  package func has(_ message: JetStreamMessage, _ then: @escaping (Bool) -> Void) {
+    stream.getMessage(message.stream, message.streamSequence) { result in
+      guard case .success(let stored?) = result else { return then(false) }
+      then(stored.subject == message.subject && stored.data == message.data)
+    }
+  }
+
   // MARK: For scripts
 
   /// Puts a message with jobs into the queue.

@@ -321,8 +321,8 @@ extension ScriptHost {
     }
   }
 
-  /// The text for an error that ended a script or that was unobserved: the message and, unless it
-  /// already contains one, the traceback.
+  /// The text for an error that ended a script or that was unobserved: the message, the last five lines of its program's
+  /// stderr if it has several, and, unless the message already contains one, the traceback.
   ///
   /// Secrets are replaced.
   public func report(of error: any Error) -> String { reportBytes(of: error).description }
@@ -339,8 +339,8 @@ extension ScriptHost {
       return text(of: own)
     }
     guard let error = error as? FlowError else { return ByteString(describing: error) }
-    guard let traceback = error.tracebackBytes else { return error.text }
-    return error.text + "\n" + traceback
+    let text = error.text + error.programLines(hiding: loop.secrets)
+    return error.tracebackBytes.map { text + "\n" + $0 } ?? text
   }
 }
 

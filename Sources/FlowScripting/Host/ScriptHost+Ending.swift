@@ -41,6 +41,14 @@ extension ScriptHost {
     return .settled
   }
 
+  /// Gives a warning, unless it has been given.
+  func warnOnce(_ text: ByteString) {
+    guard let onWarning, givenWarnings.count < 1000, givenWarnings.insert(text).inserted else {
+      return
+    }
+    onWarning(text)
+  }
+
   /// Warnings at the end of a script of what it has written in vain.
   package var warningsAtEnd: [ByteString] {
     // A script that describes flows, or compares their code, needn't run them.

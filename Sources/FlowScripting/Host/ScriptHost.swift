@@ -124,8 +124,6 @@ public final class ScriptHost {
   package var keepingDefaults: (() -> ScriptKeeping.Options)?
   /// Called when runs of the script begin to be kept.
   package var onKeeping: ((ScriptKeeping) -> Void)?
-  /// Called with a sentence about an op that can't be kept, if the script itself wants its runs to be kept.
-  package var onKeepingWarning: ((ByteString) -> Void)?
   /// The trace of spans while the loop has none.
   private(set) lazy var ownTrace = TraceContext()
   /// For values of `run.data`, once one has been needed.
@@ -212,8 +210,12 @@ public final class ScriptHost {
   public var deprecations: Deprecations = .ignored
   /// The texts of those that have been reported.
   var reportedDeprecations: Set<ByteString> = []
-  /// Called with a sentence about a machine that can't be used.
-  package var onRemoteWarning: ((ByteString) -> Void)?
+  /// The form of summaries for which a script says nothing else.
+  package var summaryOptions = SummaryOptions()
+  /// Called with a warning: of a machine that can't be used, of a run that can't be kept, of a result that is dropped.
+  package var onWarning: ((ByteString) -> Void)?
+  /// The first thousand of those that are given once.
+  var givenWarnings: Set<ByteString> = []
   /// The jobs on other machines, once there have been some.
   var openRemote: RemoteDispatcher?
   /// The workers of scripts of other machines; see `RemoteMachine`.
@@ -339,8 +341,7 @@ public final class ScriptHost {
     keeping = nil
     keepingDefaults = nil
     onKeeping = nil
-    onKeepingWarning = nil
-    onRemoteWarning = nil
+    onWarning = nil
     deprecations = .ignored
     wrapperFactory = nil
     openCallRunner = nil

@@ -335,6 +335,6 @@ extension ScriptHost {
           : "runs can't be kept: there is no script file to keep them for")
     }
     options.resumption = resumption
-    return makeKeeping(options) { [messages = onKeepingWarning] in messages?($0) }
+    return makeKeeping(options) { [onWarning] in onWarning?($0) }
   }
 }

@@ -14,15 +14,18 @@ final class ScriptOpBody: OpBody {
   let argumentCount: Int
   /// Whether its result is the key of a cache.
   private let isCacheKey: Bool
+  /// Whether it may return anything, as a wrapper returns what the wrapped op has returned.
+  private let returnsAnything: Bool
 
   init(
     _ host: ScriptHost, _ function: LuaReference, arguments: LuaReference? = nil,
-    argumentCount: Int = 0, isCacheKey: Bool = false
+    argumentCount: Int = 0, isCacheKey: Bool = false, returnsAnything: Bool = false
   ) {
     self.host = host
     self.arguments = arguments
     self.argumentCount = argumentCount
     self.isCacheKey = isCacheKey
+    self.returnsAnything = returnsAnything
     callback = LuaCallback(
       function, bound: arguments.map { ($0, argumentCount) }, handle: .first,
       result: isCacheKey ? .value : .userdata)
@@ -31,7 +34,8 @@ final class ScriptOpBody: OpBody {
   /// The same function with bound arguments.
   func binding(_ arguments: LuaReference?, count: Int) -> ScriptOpBody {
     ScriptOpBody(
-      host, function, arguments: arguments, argumentCount: count, isCacheKey: isCacheKey)
+      host, function, arguments: arguments, argumentCount: count, isCacheKey: isCacheKey,
+      returnsAnything: returnsAnything)
   }
 
   var mayBeBusy: Bool { true }
@@ -58,7 +62,10 @@ final class ScriptOpBody: OpBody {
         setCacheKey(value, context)
         return .finished
       }
-      guard let task = host.task(in: value) else { return .finished }
+      guard let task = host.task(in: value) else {
+        noteDropped(value, context)
+        return .finished
+      }
       return Self.follow(task, context, host)
     case .ended(.failed(let error)):
       context.fail(error)
@@ -72,14 +79,15 @@ final class ScriptOpBody: OpBody {
   static func ended(_ end: Fiber.End, _ context: OpContext, _ host: ScriptHost) {
     switch end {
     case .returned(let value):
-      if let body = context.op.body as? ScriptOpBody, body.isCacheKey {
+      let body = context.op.body as? ScriptOpBody
+      if let body, body.isCacheKey {
         body.setCacheKey(value, context)
-        context.end()
-      } else if let task = host.task(in: value), context.isOpen {
-        if follow(task, context, host) == .finished { context.end() }
+      } else if let task = host.task(in: value) {
+        if context.isOpen, follow(task, context, host) == .suspended { return }
       } else {
-        context.end()
+        body?.noteDropped(value, context)
       }
+      context.end()
     case .failed(let error): context.end(error)
     }
   }
@@ -103,6 +111,18 @@ final class ScriptOpBody: OpBody {
     host.vm.watchOperation(
       slot: context.slot, generation: context.attemptGeneration, deadline: end,
       grace: host.closeGrace(context.grace))
+  }
+
+  /// Warns once that a function of a script returns what nobody gets: ops give values by `ctx:set`.
+  private func noteDropped(_ value: LuaValue, _ context: OpContext) {
+    if case .nil = value { return }
+    if returnsAnything { return }
+    guard let place = host.vm.place(of: function) else { return }
+    host.warnOnce(
+      """
+      warning: \(host.loop.secrets.redacted(context.op.nameBytes)) at \(place) returns a value, which is dropped: \
+      ctx:set(key, value) gives it
+      """)
   }
 
   /// Sets the key of a cache, which a function has returned.

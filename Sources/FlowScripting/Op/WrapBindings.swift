@@ -132,7 +132,8 @@ final class WrappedOpBody: OpBody {
     self.needs = needs
     self.gives = gives
     held = .passRetained(inner)
-    code = ScriptOpBody(host, try host.makeWrapper(function, around: inner.nameBytes))
+    code = ScriptOpBody(
+      host, try host.makeWrapper(function, around: inner.nameBytes), returnsAnything: true)
   }
 
   deinit { host.release(held) }

@@ -69,7 +69,7 @@ final class RemoteDispatcher {
     seal = try settings.seal()
     secrets = RemoteSecrets(settings, host.loop)
     machines = RemoteMachines(seal)
-    machines.onMismatch = { [weak host] in host?.onRemoteWarning?($0) }
+    machines.onMismatch = { [weak host] in host?.onWarning?($0) }
   }
 
   deinit {
@@ -173,7 +173,7 @@ final class RemoteDispatcher {
 
   private func opened(_ queue: RemoteQueue) {
     do throws(FlowError) {
-      queue.onForgery = { [weak self] in self?.host.onRemoteWarning?($0) }
+      queue.onForgery = { [weak self] in self?.host.onWarning?($0) }
       try queue.connection.subscribe("flowlua.here") { [weak self] in
         if self?.machines.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
         self?.outbox?.look()

@@ -13,7 +13,7 @@ final class RemoteLease: WorkerTask {
   let job: UInt64
   /// See `RemoteReport.delivery`.
   let delivery: UInt64
-  let handout: RemoteHandout
+  private(set) var handout: RemoteHandout
   private(set) var order: WorkerJob
   /// The jobs that the same worker executes; nil if it has a worker for itself.
   var share: RemoteShare?
@@ -45,6 +45,8 @@ final class RemoteLease: WorkerTask {
   /// What it has taken, once it has ended.
   private var took: Int64 = 0
   private let arrived = LuaVM.monotonicTime
+  /// Why it goes back to its script once it has been stopped; nil when it doesn't.
+  private var returning: ByteString?
   private(set) var hasEnded = false
 
   init(
@@ -97,6 +99,7 @@ final class RemoteLease: WorkerTask {
       if case .folder(let path) = event.what { machine.files.remove([path]) }
       return
     }
+    if let returning, case .ended(.some, _, _) = event.what { return handBack(returning) }
     guard let what = reported(event.what) else { return }
     switch what {
     case .set(let key, let value, let batch) where files.type(ofGiven: key) != nil:
@@ -136,6 +139,7 @@ final class RemoteLease: WorkerTask {
 
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
     if hasEnded { return }
+    if let returning { return handBack(returning) }
     let error = machine.secrets.sent(WireError(error, from: machine.host))
     add(.event(.ended(error, result: .null, WireBatch()), age: 0))
     ended(error)
@@ -151,6 +155,12 @@ final class RemoteLease: WorkerTask {
   /// Whether no worker has it, and it waits for one.
   var isWaiting: Bool { began == 0 && !hasEnded && !movesFiles }
 
+  /// Whether a worker has it.
+  private var isExecuting: Bool { began > 0 && !hasEnded && !movesFiles }
+
+  /// The server has handed it out to this machine again, which still has it.
+  func continues(by handout: RemoteHandout) { self.handout = handout }
+
   /// Takes it back if it has waited for a worker since a time, or for other jobs of its worker.
   func withdraw(waitingSince time: Int64) {
     guard arrived < time, !hasEnded else { return }
@@ -160,11 +170,18 @@ final class RemoteLease: WorkerTask {
   func returned() {
     // No worker has begun it.
     lane = machine.name
-    giveBack("the machine is busy")
+    handBack("the machine is busy")
   }
 
-  /// Gives the job back to its script, which puts it into the queue again.
+  /// Gives the job back to its script, which puts it into the queue again: one that executes after its stop, with its
+  /// cleanups, unless this is the second call.
   func giveBack(_ reason: ByteString) {
+    guard returning == nil, isExecuting else { return handBack(reason) }
+    returning = reason
+    stop(.cancelled(reason: reason))
+  }
+
+  private func handBack(_ reason: ByteString) {
     guard !hasEnded else { return }
     hasEnded = true
     if let share { share.remove(self) } else if began == 0 { session.pool.end(number) }
@@ -273,12 +290,23 @@ final class RemoteLease: WorkerTask {
     }
   }
 
-  /// Ends it without a report of its own, before its worker ends.
-  func drop() {
+  /// Stops it without a report of its own: nobody waits for it. Its cleanups have its files until `drop`.
+  func abandon() {
+    if isExecuting {
+      stop(.cancelled(reason: "its script is gone"))
+    } else if let share {
+      share.remove(self)
+    } else if isWaiting {
+      session.pool.end(number)
+    }
     hasEnded = true
+    news = []
+  }
+
+  /// Releases what an abandoned one had.
+  func drop() {
     share = nil
     releaseFiles()
-    news = []
   }
 
   /// The report that it goes back to its script.

@@ -33,6 +33,8 @@ package final class RemoteMachine {
   private var pullers: [RemoteTags: JetStreamPuller] = [:]
   private var sessions: [ByteString: RemoteSession] = [:]
   private var leases: [UInt64: RemoteLease] = [:]
+  /// How many pools wait for the cleanups of their scripts' ops.
+  private var closingPools = 0
   /// Messages that wait for their bytes, and jobs that wait for their code or for the answer of their script.
   private var arriving = 0
   /// Jobs that were stopped before they have come, with the time after which nobody waits for them.
@@ -268,12 +270,12 @@ package final class RemoteMachine {
       guard case .success(let bytes) = result else {
         // The server hands it out again.
         arriving -= 1
-        RemoteHandout(message, 1).giveBack()
+        RemoteHandout(message, 1, of: queue).giveBack()
         return demand()
       }
       let parts = bytes.flatMap { RemoteProtocol.parts(of: $0) } ?? []
       let jobs = parts.compactMap { RemoteJob.read($0) }
-      let handout = RemoteHandout(message, jobs.count)
+      let handout = RemoteHandout(message, jobs.count, of: queue)
       arriving -= 1
       guard !jobs.isEmpty, jobs.count == parts.count else {
         // Garbage, or a value that is gone: nobody can execute it.
@@ -313,6 +315,16 @@ package final class RemoteMachine {
       // The server may have forgotten that a machine had them, which counts as a hand-out.
       let deliveries = min(message.deliveries, 254) + (isInDoubt ? 1 : 0)
       if deliveries == 1 { return take(jobs, handout, deliveries, session) }
+      // A machine that stood still gets jobs again that it still has: it continues with them.
+      let jobs = jobs.filter { job in
+        let known = leases.values.first {
+          $0.session === session && $0.job == job.number && $0.delivery >> 8 == job.round
+        }
+        known?.continues(by: handout)
+        return known == nil
+      }
+      if jobs.count < handout.count { arrived(handout.count - jobs.count) }
+      if jobs.isEmpty { return }
       // Some may have ended on the machine that had them, and the script wants to know who has them.
       let question = RemoteQuestion.jobs(
         jobs.map { ($0.number, $0.round) }, wereLost: message.deliveries > 1)
@@ -434,7 +446,11 @@ package final class RemoteMachine {
     leases[lease.number] = nil
     lease.session.lastUsed = LuaVM.monotonicTime
     demand()
-    if isLeaving, leases.isEmpty { left() }
+    leaveIfDone()
+  }
+
+  private func leaveIfDone() {
+    if isLeaving, leases.isEmpty, closingPools == 0 { left() }
   }
 
   /// Whether a job still has to be reported.
@@ -525,25 +541,47 @@ package final class RemoteMachine {
     }
   }
 
-  /// Ends the workers of a script with all that they execute.
+  /// Stops all that the workers of a script execute, and ends them.
   private func end(_ session: RemoteSession, isOver: Bool) {
     sessions[session.script] = nil
     var refused: [ObjectIdentifier: (handout: RemoteHandout, reports: [RemoteReport])] = [:]
-    for lease in leases.values where lease.session === session {
+    let lost = leases.values.filter { $0.session === session }
+    for lease in lost {
       leases[lease.number] = nil
       let report = lease.returnedReport("the script didn't reply")
-      lease.drop()
+      lease.abandon()
       refused[ObjectIdentifier(lease.handout), default: (lease.handout, [])].reports.append(report)
     }
-    host.sessionPools.removeAll { $0 === session.pool }
-    session.pool.onReport = nil
-    session.pool.close()
+    close(session, lost)
     // Otherwise the server hands them out again.
     if isOver {
       for (handout, reports) in refused.values { refuse(reports, handout, session.script) }
     }
     demand()
-    if isLeaving, leases.isEmpty { left() }
+    leaveIfDone()
+  }
+
+  /// Ends the workers of a session once the cleanups of what they executed have ended, or their grace is over.
+  private func close(_ session: RemoteSession, _ abandoned: [RemoteLease]) {
+    let pool = session.pool
+    var isClosed = false
+    closingPools += 1
+    let finish = { [self] in
+      if isClosed { return }
+      isClosed = true
+      closingPools -= 1
+      for lease in abandoned { lease.drop() }
+      host.sessionPools.removeAll { $0 === pool }
+      pool.onReport = nil
+      pool.close()
+      leaveIfDone()
+    }
+    if pool.busyWorkers == 0 { return finish() }
+    pool.onReport = { [unowned pool, loop] in
+      // Not amid a report.
+      if pool.busyWorkers == 0 { loop.enqueue(finish) }
+    }
+    _ = loop.scheduleOutside(after: session.settings.cleanupGrace, finish)
   }
 
   // MARK: The end
@@ -559,7 +597,7 @@ package final class RemoteMachine {
       lua: info.lua, workers: info.workers, tags: info.tags, cores: info.cores, isLeaving: true,
       key: info.key)
     say(bye, to: Self.presence)
-    if leases.isEmpty { left() }
+    leaveIfDone()
   }
 
   /// Gives all jobs back to their scripts and ends, within a second: the script that it was started for has ended.

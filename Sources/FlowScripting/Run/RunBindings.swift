@@ -8,7 +8,7 @@ extension ScriptHost {
       "summary": BoundMethod { host, call in
         let (run, arguments) = try host.run(call, "summary")
         host.noteRead(ofAllIn: run)
-        var options = SummaryOptions()
+        var options = host.summaryOptions
         if !arguments.isNil(1) {
           let given = try arguments.options(1, known: ["time", "durations", "full"])
           if let time = try given.string("time") {

@@ -32,12 +32,14 @@ private final class SmallStackExecutor: TaskExecutor {
     pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
     let start = Unmanaged.passRetained(Start(UnownedJob(job), on: self)).toOpaque()
     var thread = pthread_t()
-    let status = pthread_create(&thread, &attributes, { start in
-      guard let start else { return nil }
-      let begun = Unmanaged<Start>.fromOpaque(start).takeRetainedValue()
-      begun.job.runSynchronously(on: begun.executor.asUnownedTaskExecutor())
-      return nil
-    }, start)
+    let status = pthread_create(
+      &thread, &attributes,
+      { start in
+        guard let start else { return nil }
+        let begun = Unmanaged<Start>.fromOpaque(start).takeRetainedValue()
+        begun.job.runSynchronously(on: begun.executor.asUnownedTaskExecutor())
+        return nil
+      }, start)
     precondition(status == 0, "no thread for a test")
     pthread_attr_destroy(&attributes)
   }

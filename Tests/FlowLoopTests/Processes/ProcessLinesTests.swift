@@ -220,7 +220,8 @@ struct ProcessLinesTests {
     let before = count()
     let rounds = 25
     for text in Array(
-      repeating: ["cat", "exec <&-; yes $(printf %01000d 0)", "echo 1; exit 3", "sleep 100"] as [ByteString],
+      repeating: ["cat", "exec <&-; yes $(printf %01000d 0)", "echo 1; exit 3", "sleep 100"]
+        as [ByteString],
       count: rounds
     ).joined() {
       let (child, end) = start(loop, text, input: .pipe)

@@ -84,5 +84,5 @@ local log, result = script:resume()
 check.equal(result.stdout, first.stdout)
 script:expect_effects("Late", "Final")
 for _, name in ipairs { "A", "Left", "Job", "Item #2", "One", "Parent", "Chosen", "Changes" } do
-  if not log:find("[" .. name .. "] Kept from run", 1, true) then error(name .. " isn't kept:\n" .. log) end
+  if not log:find("[%[/]" .. name .. "] Kept from run") then error(name .. " isn't kept:\n" .. log) end
 end

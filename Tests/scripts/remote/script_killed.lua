@@ -1,4 +1,4 @@
--- When a script is killed, machines end what they execute for it, with all programs, and are free for others.
+-- When a script is killed, machines stop what they execute for it, with its cleanups, and are free for others.
 -- clock: real: other processes execute the ops, and machines wait for the script for 30 s
 local check, flow, remote = require "check", require "flow", require "remote"
 
@@ -6,13 +6,16 @@ local server <close> = remote.server()
 local machine = server:join "m1"
 local marker = "script-killed-" .. server.port
 local script = server:start(([[
-  local Op = flow.op("LongOp", { needs = { n = "integer" }, thread = "remote", run = function()
+  local Op = flow.op("LongOp", { needs = { n = "integer" }, thread = "remote", run = function(ctx)
+    local function note(text) local f <close> = assert(io.open(%q, "a")) f:write(text, "\n") end
+    ctx:defer(function() note "defer" end)
+    local closed <close> = setmetatable({}, { __close = function() note "close" end })
     require "flow".exec({ "sh", "-c", "sleep 3600; :", %q }):await()
   end })
   flow.new("work"):data { ns = { 1, 2, 3, 4, 5, 6 } }:add_grouped(Op, { input = "ns", as = "n", max_concurrent = 6 }):start()
   while not io.open(%q) do flow.sleep(0.01) end
   os.execute "kill -9 $PPID"
-]]):format(marker, server.folder .. "/go"))
+]]):format(server.folder .. "/notes", marker, server.folder .. "/go"))
 local function programs()
   local found = flow.exec({ "pgrep", "-f", "sleep 3600; : " .. marker }, { check = false }):await().stdout
   return select(2, found:gsub("%d+", ""))
@@ -26,6 +29,10 @@ while programs() > 0 do
   flow.sleep(0.05)
 end
 local alone = flow.now() - from
+local notes = {}
+for line in io.lines(server.folder .. "/notes") do notes[line] = (notes[line] or 0) + 1 end
+check.equal(notes.defer, notes.close)
+assert(notes.close >= 2, notes.close)
 
 -- Those of its items that nobody has begun don't begin any more.
 check.equal(server:run [[

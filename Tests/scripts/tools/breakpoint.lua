@@ -1,5 +1,6 @@
 -- A debugger such as mobdebug stops in ops, functions of tasks and callbacks.
 -- Its hook on the main coroutine sees the locals where it stops, and may step from there.
+-- expect-stderr: warning: StopOp at debugged:2 returns a value
 local flow = require "flow"
 local check = require "check"
 local breakpoints, stops, level, step_over = {}, {}, 0, nil

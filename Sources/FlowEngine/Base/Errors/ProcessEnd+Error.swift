@@ -68,20 +68,34 @@ extension ProcessResult {
 
   /// The last line of the error output, after `: `; empty when there is no output.
   fileprivate func lastErrorLine(hiding secrets: SecretTexts) -> ByteString {
+    lastErrorLines(1, hiding: secrets).last.map { ": " + $0 } ?? ""
+  }
+
+  /// The last lines of the error output that have text, of each the last 400 bytes.
+  fileprivate func lastErrorLines(_ count: Int, hiding secrets: SecretTexts) -> [ByteString] {
     let isSpace = { (byte: UInt8) in byte == 32 || (9...13).contains(byte) }
     let end = stderrEnd.bytes.lastIndex { !isSpace($0) } ?? -1
     let text = secrets.redacted(ByteString(Array(stderrEnd.bytes[...end])))
-    let line = (text.bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }).last
-    guard let line else { return "" }
-    let limit = 400
-    guard line.count > limit else { return ": " + ByteString(Array(line)) }
-    // The cut must not be in the middle of a character.
-    let last = line.suffix(limit).drop { $0 & 0xC0 == 0x80 }
-    return ": …" + ByteString(Array(last))
+    let lines = text.bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+    return lines.suffix(count).map { line in
+      let limit = 400
+      guard line.count > limit else { return ByteString(Array(line)) }
+      // The cut must not be in the middle of a character.
+      return "…" + ByteString(Array(line.suffix(limit).drop { $0 & 0xC0 == 0x80 }))
+    }
   }
 }
 
 extension FlowError {
+  /// The last five lines of the error output of its program, each in a line of its own with an indent; empty where the
+  /// message already has the only one.
+  package func programLines(hiding secrets: SecretTexts) -> ByteString {
+    guard let lines = process?.lastErrorLines(5, hiding: secrets), lines.count > 1 else {
+      return ""
+    }
+    return lines.reduce("") { $0 + "\n    " + $1 }
+  }
+
   /// The error of a program that was stopped because of it, with the output of the program.
   func carrying(_ result: ProcessResult, hiding secrets: SecretTexts) -> FlowError {
     with {

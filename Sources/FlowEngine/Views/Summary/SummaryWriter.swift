@@ -7,6 +7,8 @@ struct SummaryWriter {
   var output: [UInt8] = []
   /// The second that `clock` shows: one call of localtime_r serves all events of a second.
   private var second: Int64 = .min
+  /// See `itemsPrefix`.
+  private var itemsPrefixes: [UInt32: ByteString] = [:]
   private var clock = tm()
 
   init(log: EventLog, options: SummaryOptions) {
@@ -87,8 +89,39 @@ struct SummaryWriter {
     log.shown(log.keys.name(of: DataKey(id: record.key)))
   }
 
-  private func opName(_ record: LogRecord) -> ByteString {
-    log.shown(log.displayName(of: record))
+  private mutating func opName(_ record: LogRecord) -> ByteString {
+    log.shown(itemsPrefix(of: record.scope) + log.displayName(of: record))
+  }
+
+  /// The names of the items of groups that a scope is in, each with `/` after it: the name of an op within an item isn't
+  /// unique.
+  private mutating func itemsPrefix(of scope: UInt32) -> ByteString {
+    if let known = itemsPrefixes[scope] { return known }
+    // A run that is followed may have any number of them.
+    if itemsPrefixes.count > 10_000 { itemsPrefixes.removeAll(keepingCapacity: true) }
+    // Scopes can be nested to any depth: the outermost ones are made first.
+    var missing = [scope]
+    var prefix: ByteString = ""
+    while let next = missing.last {
+      let place = log.scopes[Int(next)]
+      if place.kind == .top {
+        prefix = ""
+      } else if let known = itemsPrefixes[place.parent] {
+        prefix = known
+        // A group has the position of its step, and what an item executes over its own data the item's name.
+        if place.kind != .group, place.kind != .inner,
+          log.subject(scope: log.scopes[Int(place.parent)], position: place.position).index > 0
+        {
+          prefix = "\(known)\(log.displayName(scope: place.parent, position: place.position))/"
+        }
+      } else {
+        missing.append(place.parent)
+        continue
+      }
+      itemsPrefixes[next] = prefix
+      missing.removeLast()
+    }
+    return prefix
   }
 
   private mutating func writeTime(_ time: Int64) {

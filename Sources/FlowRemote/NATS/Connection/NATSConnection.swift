@@ -27,6 +27,8 @@ package final class NATSConnection: LoopExtension {
   package private(set) var isClosed = false
   /// Whether the connection isn't interrupted, as far as is known.
   package private(set) var isConnected = true
+  /// How many connections there have been.
+  package private(set) var number = 1
   /// When the server last showed by a message that it is there, in nanoseconds of the system's clock.
   package private(set) var lastReceived = SystemClock().now()
   /// Called when the connection is lost.
@@ -188,7 +190,7 @@ package final class NATSConnection: LoopExtension {
   }
 
   /// Has `body` called after each new connection, after `onReconnect`; returns a function that ends that.
-  func afterReconnects(_ body: @escaping () -> Void) -> () -> Void {
+  package func afterReconnects(_ body: @escaping () -> Void) -> () -> Void {
     lastHandler &+= 1
     let number = lastHandler
     reconnectHandlers[number] = body
@@ -273,6 +275,7 @@ package final class NATSConnection: LoopExtension {
       onDisconnect?()
     case .reconnected:
       isConnected = true
+      number += 1
       lastReceived = SystemClock().now()
       onReconnect?()
       for (_, handler) in reconnectHandlers.sorted(by: { $0.key < $1.key }) where !isClosed {

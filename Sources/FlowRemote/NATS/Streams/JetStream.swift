@@ -267,6 +267,15 @@ package final class JetStream {
     getMessage(stream, body, then: then)
   }
 
+  /// The message with a number; nil if there is none.
+  package func getMessage(
+    _ stream: ByteString, _ sequence: UInt64,
+    then: @escaping (Result<StoredMessage?, FlowError>) -> Void
+  ) {
+    guard areNames(stream, then: then) else { return }
+    getMessage(stream, NATSJSON.members([("seq", .integer(Int64(clamping: sequence)))]), then: then)
+  }
+
   private func getMessage(
     _ stream: ByteString, _ body: NATSJSON,
     then: @escaping (Result<StoredMessage?, FlowError>) -> Void

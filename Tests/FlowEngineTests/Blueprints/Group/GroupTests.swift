@@ -232,9 +232,9 @@ struct GroupTests {
       Array(body(run).suffix(6)) == [
         "[member #2] DidFinish: withError: no",
         "[Group] not allow failure in group. stop immediately.",
-        "[StuckOp #1] DidFinish: cancelled: group failed",
-        "[StuckOp #2] DidFinish: cancelled: group failed",
-        "[inner] DidFinish: cancelled: group failed",
+        "[member #1/StuckOp #1] DidFinish: cancelled: group failed",
+        "[member #1/StuckOp #2] DidFinish: cancelled: group failed",
+        "[member #1/inner] DidFinish: cancelled: group failed",
         "[member #1] DidFinish: cancelled: group failed",
       ])
   }

@@ -37,8 +37,8 @@ struct CancellationTests {
     try run.waitUntilEnd()
     #expect(
       body(run).suffix(10) == [
-        "[SleepOp] DidFinish: cancelled: enough", "[ItemOp] DidFinish: cancelled: enough",
-        "[ItemOp] DidFinish: cancelled: enough", "[FlakyOp] DidFinish: cancelled: enough",
+        "[SleepOp] DidFinish: cancelled: enough", "[item #1/ItemOp] DidFinish: cancelled: enough",
+        "[item #2/ItemOp] DidFinish: cancelled: enough", "[FlakyOp] DidFinish: cancelled: enough",
         "[calls] DidFinish: cancelled: enough", "[item #1] DidFinish: cancelled: enough",
         "[item #2] DidFinish: cancelled: enough", "[group] DidFinish: cancelled: enough",
         "[parallel] DidFinish: cancelled: enough", "[nested] DidFinish: cancelled: enough",

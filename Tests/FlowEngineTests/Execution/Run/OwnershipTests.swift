@@ -174,7 +174,7 @@ struct OwnershipTests {
     #expect(
       body(run).suffix(4) == [
         "[WorkOp] WillStart", "[WorkOp] DidFinish: successfully",
-        "[InnerOp] DidFinish: cancelled", "[InnerOp] DidFinish: cancelled",
+        "[ItemOp #2/InnerOp] DidFinish: cancelled", "[ItemOp #1/InnerOp] DidFinish: cancelled",
       ])
   }
 

@@ -207,7 +207,7 @@ struct TimeoutTests {
     try group.waitUntilEnd()
     #expect(
       body(group).suffix(3) == [
-        "[BusyOp] DidFinish: cancelled: timed out after 2s",
+        "[member #1/BusyOp] DidFinish: cancelled: timed out after 2s",
         "[member #1] DidFinish: cancelled: timed out after 2s",
         "[grouped] DidFinish: timedOut after 2s",
       ])

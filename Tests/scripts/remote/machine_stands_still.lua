@@ -1,0 +1,36 @@
+-- A machine that stands still longer than leases last continues with its jobs, none of which begins a second time.
+-- clock: real: other processes execute the ops, and leases end
+local check, flow, remote = require "check", require "flow", require "remote"
+
+local server <close> = remote.server()
+local machine = server:join("m1", "--workers", "1")
+local running = server:start(([[
+  local Op = flow.op("WorkOp", { needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote",
+    run = function(ctx)
+      local flow = require "flow"
+      do local f <close> = assert(io.open(%q, "a")) f:write(ctx:get "n", "\n") end
+      while not flow.fs.exists(%q) do flow.sleep(0.02) end
+      ctx:set("r", ctx:get "n" * 2)
+    end })
+  local run = flow.new("work"):data { ns = { 1, 2, 3 } }
+    :add_grouped(Op, { input = "ns", as = "n", output = "rs", max_concurrent = 3 }):start()
+  while not flow.fs.exists(%q) do flow.sleep(0.02) end
+  report()
+  run:wait()
+  print(run.state, run.error, table.concat(run.data.rs, " "))
+]]):format(server.folder .. "/begun", server.folder .. "/go", server.folder .. "/begun"))
+server:wait_for_report(running)
+machine:signal "STOP"
+-- The server hands out what it isn't told of for 5 s.
+flow.sleep(7)
+machine:signal "CONT"
+-- It has had time to begin them again.
+flow.sleep(2)
+io.open(server.folder .. "/go", "w"):close()
+local result = running:await()
+check.equal(result.stderr, "")
+check.equal(result.stdout, "succeeded\tnil\t2 4 6\n")
+local begun = {}
+for line in io.lines(server.folder .. "/begun") do begun[#begun + 1] = line end
+table.sort(begun)
+check.same(begun, { "1", "2", "3" })
