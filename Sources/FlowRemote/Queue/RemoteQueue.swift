@@ -211,9 +211,10 @@ package final class RemoteQueue {
   }
 
   /// Asks whether a message that was delivered is in its stream. A server that has lost its store gives its number to
-  /// another one, which an acknowledgement would remove. Without a reply it counts as not there: it is delivered again.
+  /// another one, which an acknowledgement would remove. Without a reply in the time of an election it counts as not there.
   package func has(_ message: JetStreamMessage, _ then: @escaping (Bool) -> Void) {
-    stream.getMessage(message.stream, message.streamSequence) { result in
+    request({ [stream] in stream.getMessage(message.stream, message.streamSequence, then: $0) }) {
+      result in
       guard case .success(let stored?) = result else { return then(false) }
       then(stored.subject == message.subject && stored.data == message.data)
     }

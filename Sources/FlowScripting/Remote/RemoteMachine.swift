@@ -552,13 +552,12 @@ package final class RemoteMachine {
       lease.abandon()
       refused[ObjectIdentifier(lease.handout), default: (lease.handout, [])].reports.append(report)
     }
-    close(session, lost)
     // Otherwise the server hands them out again.
     if isOver {
       for (handout, reports) in refused.values { refuse(reports, handout, session.script) }
     }
+    close(session, lost)
     demand()
-    leaveIfDone()
   }
 
   /// Ends the workers of a session once the cleanups of what they executed have ended, or their grace is over.
