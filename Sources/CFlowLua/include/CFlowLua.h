@@ -898,8 +898,8 @@ void *_Nullable flowlua_parked_wait(flowlua_state *_Nonnull state);
 /// Where a function gets a handle: before the bound values, or after all arguments.
 enum { FLOWLUA_HANDLE_NONE = 0, FLOWLUA_HANDLE_FIRST = 1, FLOWLUA_HANDLE_LAST = 2 };
 
-/// Which first results the caller wants: only userdata, and of any other value but nil the number of its type; any; any, taken out of its mark, and known as the
-/// argument that it is. With FLOWLUA_WANTS_ALL it reads all results itself: the outcome is FLOWLUA_FINISHED.
+/// Which first results the caller wants: only userdata, and of any other value but nil the number of its type; any; any,
+/// taken out of its mark, and known as the argument that it is. With FLOWLUA_WANTS_ALL it reads all results itself: the outcome is FLOWLUA_FINISHED.
 enum {
   FLOWLUA_WANTS_USERDATA = 0,
   FLOWLUA_WANTS_VALUE = 1,

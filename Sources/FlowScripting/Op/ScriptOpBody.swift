@@ -116,8 +116,9 @@ final class ScriptOpBody: OpBody {
   /// Warns once that a function of a script returns what nobody gets: ops give values by `ctx:set`.
   private func noteDropped(_ value: LuaValue, _ context: OpContext) {
     if case .nil = value { return }
-    if returnsAnything { return }
-    guard let place = host.vm.place(of: function) else { return }
+    guard !returnsAnything, host.onWarning != nil, let place = host.vm.place(of: function) else {
+      return
+    }
     host.warnOnce(
       """
       warning: \(host.loop.secrets.redacted(context.op.nameBytes)) at \(place) returns a value, which is dropped: \

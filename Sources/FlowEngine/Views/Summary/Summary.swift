@@ -35,10 +35,9 @@ extension Run {
   }
 
   /// The start and the end of the summary, where the log has more than `most` records.
-  package func summaryExcerpt(_ options: SummaryOptions = SummaryOptions(), most: Int) -> ByteString
-  {
+  package func summaryExcerpt(most: Int) -> ByteString {
     loop.checkThread()
-    return log.summary(options, isSuccess: isSuccess, most: most)
+    return log.summary(SummaryOptions(), isSuccess: isSuccess, most: most)
   }
 
   private var isSuccess: Bool? { state == .pending ? nil : state == .succeeded }

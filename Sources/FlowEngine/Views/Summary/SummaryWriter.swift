@@ -97,8 +97,6 @@ struct SummaryWriter {
   /// unique.
   private mutating func itemsPrefix(of scope: UInt32) -> ByteString {
     if let known = itemsPrefixes[scope] { return known }
-    // A run that is followed may have any number of them.
-    if itemsPrefixes.count > 10_000 { itemsPrefixes.removeAll(keepingCapacity: true) }
     // Scopes can be nested to any depth: the outermost ones are made first.
     var missing = [scope]
     var prefix: ByteString = ""
