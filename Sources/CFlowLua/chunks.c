@@ -69,6 +69,10 @@ void flowlua_set_error_metatable(flowlua_state *state, int32_t metatable) {
   state->error_metatable = metatable;
 }
 
+void flowlua_set_setting_metatable(flowlua_state *state, int32_t metatable) {
+  state->setting_metatable = metatable;
+}
+
 int32_t flowlua_load_file(flowlua_state *state, const char *path, const char *mode) {
   load_argument what = {NULL, 0, path, mode, LUA_OK};
   int32_t status = flowlua_protect(state, load_file, &what);

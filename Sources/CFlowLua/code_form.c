@@ -32,13 +32,21 @@ bool flowlua_encode_host_object(encoder *e, lua_State *L) {
   return true;
 }
 
+/// Writes what an object holds, which is on top. [-0, +0, m]
+static bool encode_content(encoder *e, lua_State *L) {
+  part_start start = begin_part(e);
+  if (!flowlua_encode_top(e, L)) return false;
+  if (e->parts != NULL) flowlua_list_part(e, L, FLOWLUA_PART_CONTENT, "", 0, start);
+  return true;
+}
+
 bool flowlua_encode_host_body(encoder *e, lua_State *L) {
   put_type_name(e, L);
   int32_t mark = flowlua_mark_at(e->state, L, -1);
   if (mark != 0) {
     flowlua_put_number(L, e->out, (uint64_t)mark);
     lua_getiuservalue(L, -1, 1);
-    return flowlua_encode_top(e, L);
+    return encode_content(e, L);
   }
   object_block *block = flowlua_block_at(e->state, L, -1);
   flowlua_value value = {0};
@@ -49,7 +57,7 @@ bool flowlua_encode_host_body(encoder *e, lua_State *L) {
   put_byte(L, e->out, (uint8_t)answer);
   if (answer == 0) return true;
   flowlua_push_plain(L, e->state, &value);
-  return flowlua_encode_top(e, L);
+  return encode_content(e, L);
 }
 
 // MARK: - Globals
@@ -84,7 +92,9 @@ bool flowlua_encode_global(encoder *e, lua_State *L) {
       const char *bytes = lua_tolstring(L, name, &count);
       put_byte(L, e->out, TAG_STRING);
       put_text(L, e->out, bytes, count);
+      part_start start = begin_part(e);
       if (!flowlua_encode_top(e, L)) return false;
+      if (e->parts != NULL) flowlua_list_part(e, L, FLOWLUA_PART_GLOBAL, bytes, count, start);
     }
   }
   lua_settop(L, name - 1);
@@ -139,7 +149,9 @@ static bool put_loaded(encoder *e, lua_State *L, bool is_library) {
           flowlua_note_library(e, L, lua_gettop(L), text, count);
         } else {
           put_byte(L, e->out, TAG_MODULE);
+          part_start start = begin_part(e);
           if (!flowlua_encode_top(e, L)) return false;
+          if (e->parts != NULL) flowlua_list_part(e, L, FLOWLUA_PART_MODULE, text, count, start);
         }
       }
     }
@@ -162,10 +174,12 @@ static bool put_required(encoder *e, lua_State *L) {
     int32_t form = e->state->callbacks.describe_module(e->state, name, count, digest);
     if (form == FLOWLUA_MODULE_FAILED) flowlua_raise_memory(L);
     if (form == FLOWLUA_MODULE_DIGESTED || form == FLOWLUA_MODULE_UNREADABLE) {
+      part_start start = begin_part(e);
       put_byte(L, e->out, TAG_MODULE);
       put_text(L, e->out, name, count);
       put_byte(L, e->out, (uint8_t)form);
       if (form == FLOWLUA_MODULE_DIGESTED) flowlua_put(L, e->out, digest, sizeof digest);
+      if (e->parts != NULL) flowlua_list_part(e, L, FLOWLUA_PART_MODULE, name, count, start);
     }
     bool is_library = form == FLOWLUA_MODULE_NAMED;
     if ((is_library || form == FLOWLUA_MODULE_UNKNOWN) && !put_loaded(e, L, is_library))

@@ -34,7 +34,10 @@ static int form(lua_State *L) {
   for (int i = 0; i < 2; i++) {
     if (values[i] == 0) lua_pushnil(L);
     else flowlua_push_reference(e->state, L, values[i]);
+    part_start start = begin_part(e);
     if (!flowlua_encode_top(e, L)) return 0;
+    if (e->parts != NULL)
+      flowlua_list_part(e, L, i == 0 ? FLOWLUA_PART_ROOT : FLOWLUA_PART_ARGUMENTS, "", 0, start);
     lua_settop(L, 5);
   }
   if (flowlua_encode_bodies(e, L)) e->finish(e, L);
@@ -42,7 +45,8 @@ static int form(lua_State *L) {
 }
 
 int32_t flowlua_code_form(
-    flowlua_state *state, int32_t value, int32_t arguments, flowlua_buffer *buffer) {
+    flowlua_state *state, int32_t value, int32_t arguments, flowlua_buffer *buffer,
+    flowlua_buffer *parts) {
   forming what = {.value = value, .arguments = arguments};
   flowlua_encode_error error;
   size_t start = buffer->count;
@@ -51,6 +55,7 @@ int32_t flowlua_code_form(
   if (status != LUA_OK) return status;
   flowlua_encoder_open(&what.e, state, buffer, &error);
   what.e.is_code = what.e.is_form = true;
+  what.e.parts = parts;
   what.e.finish = flowlua_encode_additions;
   lua_pushcfunction(L, form);
   lua_pushlightuserdata(L, &what);

@@ -17,13 +17,14 @@ enum {
   TAG_TRUE = 2,
   TAG_INTEGER = 3,
   TAG_FLOAT = 4,
-  TAG_STRING = 5,  // length, bytes
-  TAG_KNOWN = 6,   // index of an object that was named before
-  TAG_TABLE = 7,   // a new one: 4 bytes each for the numbers of list values and of entries
-  TAG_SECRET = 8,  // a value that is marked: then the value
-  TAG_TYPED = 13,  // a new table with a metatable: as TAG_TABLE, then how the metatable is found
-  TAG_ERROR = 14,  // the metatable of errors
-  TAG_NULL = 15,   // the light userdata that is NULL
+  TAG_STRING = 5,    // length, bytes
+  TAG_KNOWN = 6,     // index of an object that was named before
+  TAG_TABLE = 7,     // a new one: 4 bytes each for the numbers of list values and of entries
+  TAG_SECRET = 8,    // a value that is marked: then the value
+  TAG_TYPED = 13,    // a new table with a metatable: as TAG_TABLE, then how the metatable is found
+  TAG_ERROR = 14,    // the metatable of errors
+  TAG_NULL = 15,     // the light userdata that is NULL
+  TAG_SETTING = 18,  // the metatable of settings
   // With TAG_TABLE: it is marked for JSON.
   TAG_ARRAY = 0x40,
   TAG_OBJECT = 0x80,
@@ -98,6 +99,7 @@ typedef struct encoder {
   // In forms: writes what comes after all bodies. [-0, +0, m]
   bool (*finish)(struct encoder *, lua_State *);
   flowlua_buffer entries;  // in forms: the forms of entries whose keys have no order
+  flowlua_buffer *parts;   // in forms: where the parts are listed; NULL for nowhere
   met_object few[INLINE_OBJECTS];
 } encoder;
 
@@ -162,7 +164,25 @@ void flowlua_put_code_form(encoder *e, lua_State *L);
 /// bytes at an offset. false, with nothing pushed, when dumps aren't known. [-0, +(0|1), m]
 bool flowlua_push_constants(encoder *e, lua_State *L, size_t offset, size_t size);
 
+/// Where a part of a form begins.
+typedef struct part_start {
+  size_t offset;
+  uint32_t known;  // how many objects were met before it
+} part_start;
+
+static inline part_start begin_part(const encoder *e) {
+  return (part_start){e->out->count, e->count};
+}
+
+/// Lists a part of a form that has been written. [-0, +0, m]
+void flowlua_list_part(
+    encoder *e, lua_State *L, int32_t kind, const char *name, size_t count, part_start start);
+
 // encode_error.c
+/// Lists a part of a form that is a field, whose key is at an index. [-0, +0, m]
+void flowlua_list_field(encoder *e, lua_State *L, int key, part_start start);
+/// How a key is written as a step of a path: `.name`, `[3]`, `["a b"]`. [-0, +0, -]
+void flowlua_format_step(lua_State *L, int key, char *step, size_t size);
 /// Notes that the value on top can't go, and the way to it. Returns false. [-0, +0, v]
 bool flowlua_encode_fail(encoder *e, lua_State *L);
 /// Completes an error with the upvalue through which the value was met: that in whose bytes an offset
@@ -245,9 +265,11 @@ bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, c
 void flowlua_note_library(encoder *e, lua_State *L, int library, const char *name, size_t count);
 /// Whether the value on top is a table of globals. [-0, +0, -]
 bool flowlua_is_globals(encoder *e, lua_State *L);
-/// Writes how the metatable on top is found: as a module or as a field of one, or as that of errors.
+/// Writes how the metatable on top is found: as a module or as a field of one, or as that of errors or of settings.
 /// false when it is neither. [-0, +0, m]
 bool flowlua_encode_metatable(encoder *e, lua_State *L);
+/// Whether the table on top is a setting. [-0, +0, -]
+bool flowlua_is_setting(encoder *e, lua_State *L);
 /// Pushes what has a name. [-0, +1, e]
 bool flowlua_decode_named(flowlua_reader *r, lua_State *L, uint8_t tag);
 /// Gives the table on top the metatable that comes next. [-0, +0, e]

@@ -28,25 +28,34 @@ static bool is_name(const char *bytes, size_t count) {
   return true;
 }
 
-/// The key at an index as a step of a path: `.name`, `[3]`, `["a b"]`. [-0, +0, -]
-static void prepend_key(flowlua_encode_error *error, lua_State *L, int key) {
-  char step[72];
+void flowlua_format_step(lua_State *L, int key, char *step, size_t size) {
   size_t count = 0;
   const char *bytes = flowlua_bytes(L, key, &count);
   if (bytes != NULL) {
     int shown = count > 48 ? 48 : (int)count;
     bool plain = is_name(bytes, count);
-    snprintf(
-        step, sizeof step, plain ? ".%.*s%s" : "[\"%.*s%s\"]", shown, bytes, count > 48 ? "…" : "");
+    snprintf(step, size, plain ? ".%.*s%s" : "[\"%.*s%s\"]", shown, bytes, count > 48 ? "…" : "");
   } else if (lua_isinteger(L, key)) {
-    snprintf(step, sizeof step, "[%lld]", (long long)lua_tointegerx(L, key, NULL));
+    snprintf(step, size, "[%lld]", (long long)lua_tointegerx(L, key, NULL));
   } else if (lua_type(L, key) == LUA_TNUMBER) {
-    snprintf(step, sizeof step, "[%.14g]", lua_tonumberx(L, key, NULL));
+    snprintf(step, size, "[%.14g]", lua_tonumberx(L, key, NULL));
   } else if (lua_type(L, key) == LUA_TBOOLEAN) {
-    snprintf(step, sizeof step, "[%s]", lua_toboolean(L, key) ? "true" : "false");
+    snprintf(step, size, "[%s]", lua_toboolean(L, key) ? "true" : "false");
   } else {
-    snprintf(step, sizeof step, "[%s]", lua_typename(L, lua_type(L, key)));
+    snprintf(step, size, "[%s]", lua_typename(L, lua_type(L, key)));
   }
+}
+
+void flowlua_list_field(encoder *e, lua_State *L, int key, part_start start) {
+  char step[72];
+  flowlua_format_step(L, key, step, sizeof step);
+  flowlua_list_part(e, L, FLOWLUA_PART_FIELD, step, strlen(step), start);
+}
+
+/// [-0, +0, -]
+static void prepend_key(flowlua_encode_error *error, lua_State *L, int key) {
+  char step[72];
+  flowlua_format_step(L, key, step, sizeof step);
   prepend(error, step);
 }
 

@@ -125,6 +125,23 @@ bool flowlua_meet_cell(encoder *e, lua_State *L, const void *identity, uint32_t 
   return true;
 }
 
+/// How large the list of parts may become: what comes after that isn't listed.
+static const size_t most_bytes_of_parts = 256 << 10;
+
+void flowlua_list_part(
+    encoder *e, lua_State *L, int32_t kind, const char *name, size_t count, part_start start) {
+  if (e->parts->count > most_bytes_of_parts) return;
+  flowlua_code_part part = {
+      .start = start.offset - e->start,
+      .end = e->out->count - e->start,
+      .kind = kind,
+      .owner = e->current == NO_OBJECT ? FLOWLUA_NO_OBJECT : (int32_t)e->current,
+      .child = e->count == start.known ? FLOWLUA_NO_OBJECT : (int32_t)start.known,
+      .name = (uint32_t)count};
+  flowlua_put(L, e->parts, &part, sizeof part);
+  flowlua_put(L, e->parts, name, count);
+}
+
 void flowlua_push_met(encoder *e, lua_State *L, uint32_t index) {
   if (index == 0) lua_pushvalue(L, e->root);
   else lua_rawgeti(L, e->queue, index);

@@ -358,6 +358,7 @@ struct flowlua_state {
   uint32_t idle_count;
   uint32_t coroutine_count;  // of those that have one
   int32_t error_metatable;
+  int32_t setting_metatable;
   flowlua_coroutine *bare;
   coroutine_block *made;
   small_pool small;

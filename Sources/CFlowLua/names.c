@@ -316,17 +316,32 @@ static bool push_place(lua_State *L, int table) {
   return is_found;
 }
 
+/// Whether the value on top is that of a reference. [-0, +0, -]
+static bool is_referenced(encoder *e, lua_State *L, int32_t reference) {
+  if (reference == 0) return false;
+  flowlua_push_reference(e->state, L, reference);
+  bool result = lua_rawequal(L, -1, -2);
+  lua_settop(L, -2);
+  return result;
+}
+
+bool flowlua_is_setting(encoder *e, lua_State *L) {
+  if (!lua_getmetatable(L, -1)) return false;
+  bool result = is_referenced(e, L, e->state->setting_metatable);
+  lua_settop(L, -2);
+  return result;
+}
+
 bool flowlua_encode_metatable(encoder *e, lua_State *L) {
   int metatable = lua_gettop(L);
   flowlua_require_room(L, 12, "a value");
-  if (e->state->error_metatable != 0) {
-    flowlua_push_reference(e->state, L, e->state->error_metatable);
-    bool is_error = lua_rawequal(L, -1, metatable);
-    lua_settop(L, metatable);
-    if (is_error) {
-      put_byte(L, e->out, TAG_ERROR);
-      return true;
-    }
+  if (is_referenced(e, L, e->state->error_metatable)) {
+    put_byte(L, e->out, TAG_ERROR);
+    return true;
+  }
+  if (is_referenced(e, L, e->state->setting_metatable)) {
+    put_byte(L, e->out, TAG_SETTING);
+    return true;
   }
   // In code everything that has a name is known; globals don't count, as a worker has its own.
   if (e->is_code) return !flowlua_is_globals(e, L) && flowlua_encode_name(e, L);
@@ -398,6 +413,9 @@ bool flowlua_decode_metatable(flowlua_reader *r, lua_State *L) {
   if (tag == TAG_ERROR && r->state->error_metatable != 0) {
     flowlua_require_room(L, 2, "a value");
     flowlua_push_reference(r->state, L, r->state->error_metatable);
+  } else if (tag == TAG_SETTING && r->state->setting_metatable != 0) {
+    flowlua_require_room(L, 2, "a value");
+    flowlua_push_reference(r->state, L, r->state->setting_metatable);
   } else if (tag == TAG_MODULE || tag == TAG_FIELD) {
     if (!flowlua_decode_named(r, L, tag)) return false;
   } else {

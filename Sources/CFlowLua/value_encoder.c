@@ -51,6 +51,7 @@ static bool encode_table(encoder *e, lua_State *L) {
     return done;
   }
   if (e->is_code && flowlua_encode_name(e, L)) return true;
+  if (e->is_form && flowlua_is_setting(e, L)) return flowlua_encode_foreign(e, L);
   if (!flowlua_meet(e, L, &index)) {
     put_byte(L, e->out, TAG_KNOWN);
     flowlua_put_number(L, e->out, index);
@@ -154,6 +155,7 @@ static int64_t encode_list(encoder *e, lua_State *L, int table) {
       }
     }
     if (only_numbers) {
+      part_start start = begin_part(e);
       uint8_t *at = space(L, e->out, (size_t)count * 9);
       for (int i = 1; i <= count; i++, at += 9) {
         if (lua_isinteger(L, top + i)) {
@@ -167,11 +169,18 @@ static int64_t encode_list(encoder *e, lua_State *L, int table) {
         }
       }
       e->out->count += (size_t)count * 9;
+      if (e->parts != NULL) flowlua_list_part(e, L, FLOWLUA_PART_CONTENT, "", 0, start);
     } else {
       for (int i = 1; i <= count; i++) {
+        part_start start = begin_part(e);
         lua_pushvalue(L, top + i);
         if (!flowlua_encode_top(e, L)) return -1;
         lua_settop(L, -2);
+        if (e->parts != NULL) {
+          lua_pushinteger(L, done + i);
+          flowlua_list_field(e, L, lua_gettop(L), start);
+          lua_settop(L, -2);
+        }
       }
     }
     lua_settop(L, top);
@@ -195,7 +204,10 @@ static bool encode_entry(encoder *e, lua_State *L) {
   lua_pushvalue(L, -2);
   if (!flowlua_encode_top(e, L)) return false;
   lua_settop(L, -2);
-  return flowlua_encode_top(e, L);
+  part_start start = begin_part(e);
+  if (!flowlua_encode_top(e, L)) return false;
+  if (e->parts != NULL) flowlua_list_field(e, L, lua_gettop(L) - 1, start);
+  return true;
 }
 
 static int64_t encode_entries(encoder *e, lua_State *L, int table, int64_t listed) {
@@ -243,15 +255,19 @@ static bool encode_body(encoder *e, lua_State *L) {
   int table = lua_gettop(L);
   if (e->is_form && e->out->bytes[e->objects[e->current].named_at] == TAG_TYPED) {
     lua_getmetatable(L, table);
+    part_start start = begin_part(e);
     if (!flowlua_encode_metatable(e, L) && !flowlua_encode_top(e, L)) return false;
+    if (e->parts != NULL) flowlua_list_part(e, L, FLOWLUA_PART_CONTENT, "", 0, start);
     lua_settop(L, table);
   }
   int64_t listed, entries = 0;
   size_t numbers;
   const list_slot *slots = flowlua_list_slots(e->state, L, table, &numbers);
   if (slots != NULL) {
+    part_start start = begin_part(e);
     write_slots(space(L, e->out, numbers * 9), slots, numbers);
     e->out->count += numbers * 9;
+    if (e->parts != NULL) flowlua_list_part(e, L, FLOWLUA_PART_CONTENT, "", 0, start);
     listed = (int64_t)numbers;
   } else {
     listed = encode_list(e, L, table);
@@ -269,7 +285,8 @@ static bool encode_upvalues(encoder *e, lua_State *L) {
   size_t count_at = e->out->count;
   put_byte(L, e->out, 0);
   // The name is empty when debug information was stripped.
-  for (int n = 1; lua_getupvalue(L, function, n) != NULL; n++) {
+  const char *name;
+  for (int n = 1; (name = lua_getupvalue(L, function, n)) != NULL; n++) {
     e->upvalues =
         flowlua_grown(L, e->upvalues, e->upvalue_count, &e->upvalue_capacity, sizeof *e->upvalues);
     e->upvalues[e->upvalue_count++] = (met_upvalue){e->out->count, e->current, n};
@@ -279,7 +296,9 @@ static bool encode_upvalues(encoder *e, lua_State *L) {
       flowlua_put_number(L, e->out, cell);
     } else {
       put_byte(L, e->out, CELL_NEW);
+      part_start start = begin_part(e);
       if (!flowlua_encode_top(e, L)) return false;
+      if (e->parts != NULL) flowlua_list_part(e, L, FLOWLUA_PART_LOCAL, name, strlen(name), start);
     }
     e->out->bytes[count_at] = (uint8_t)n;
     lua_settop(L, function);

@@ -287,6 +287,7 @@ final class Keeping {
     guard open.isOpen else { return nil }
     do throws(FlowError) {
       try open.end(isFinished: isFinished)
+      if let id = open.id, let summary = open.summary { messages?.say("\(id): \(summary)") }
       if !isFinished, !isRehearsal, let id = open.id {
         let option: ByteString = open.continuesNamedRun ? "--resume=\(id)" : "--resume"
         messages?.say("run \(id) is kept; \(option) continues it")

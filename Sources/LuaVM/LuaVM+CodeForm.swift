@@ -42,6 +42,26 @@ extension LuaVM {
   package func codeForm(
     of value: LuaReference, arguments: LuaReference? = nil, describer: any LuaCodeDescriber
   ) throws -> [UInt8] {
+    try makeForm(of: value, arguments, describer, parts: nil)
+  }
+
+  /// The parts of a form, each after the one that refers to it; those of a very large form not to its end.
+  ///
+  /// - Parameters: As for `codeForm`, which also says what is thrown.
+  package func codeParts(
+    of value: LuaReference, arguments: LuaReference? = nil, describer: any LuaCodeDescriber
+  ) throws -> [LuaCodePart] {
+    let listed = EncodedBuffer()
+    let form = try makeForm(of: value, arguments, describer, parts: listed)
+    return form.withUnsafeBytes { form in
+      listed.withUnsafeBytes { LuaCodePart.list(in: $0, of: form) }
+    }
+  }
+
+  private func makeForm(
+    of value: LuaReference, _ arguments: LuaReference?, _ describer: any LuaCodeDescriber,
+    parts: EncodedBuffer?
+  ) throws -> [UInt8] {
     try enter()
     checkHome(value)
     if let arguments { checkHome(arguments) }
@@ -54,7 +74,12 @@ extension LuaVM {
       if outer == nil { secrets?.releaseValues() }
     }
     let buffer = EncodedBuffer()
-    let status = flowlua_code_form(state, value.id, arguments?.id ?? 0, &buffer.raw)
+    let status =
+      if let parts {
+        flowlua_code_form(state, value.id, arguments?.id ?? 0, &buffer.raw, &parts.raw)
+      } else {
+        flowlua_code_form(state, value.id, arguments?.id ?? 0, &buffer.raw, nil)
+      }
     if let error = run.error {
       if status != LUA_OK { flowlua_pop(running, 1) }
       throw error

@@ -22,6 +22,11 @@ extension LuaVM {
     flowlua_set_error_metatable(state, metatable.id)
   }
 
+  /// Sets the metatable of settings: their content doesn't count in forms of code, and they can go to other states.
+  package func setSettingMetatable(_ metatable: LuaReference) {
+    flowlua_set_setting_metatable(state, metatable.id)
+  }
+
   /// Whether two references are to the same value.
   package func areSame(_ a: LuaReference, _ b: LuaReference) -> Bool {
     guard (try? enter()) != nil, a.vm === self, b.vm === self, lua_checkstack(running, 4) != 0

@@ -404,6 +404,8 @@ int32_t flowlua_confine(
 int32_t flowlua_capture_output(flowlua_state *_Nonnull state);
 /// Says which metatable errors of the host have: they pass the traceback handler as they are.
 void flowlua_set_error_metatable(flowlua_state *_Nonnull state, int32_t metatable);
+/// Says which metatable settings have: they travel, and don't count in forms of code.
+void flowlua_set_setting_metatable(flowlua_state *_Nonnull state, int32_t metatable);
 /// A new table with `count` values from 1 on, then `pairs` keys and values. [-0, +1, -]
 int32_t flowlua_make_table(
     flowlua_state *_Nonnull state, const flowlua_value *_Nullable values, int32_t count,
@@ -674,12 +676,34 @@ enum {
   FLOWLUA_MODULE_UNKNOWN = 3,     // it has no file: what is in it counts as any other value
 };
 
+/// How a part of code is reached.
+enum {
+  FLOWLUA_PART_ROOT = 0,       // the value itself
+  FLOWLUA_PART_ARGUMENTS = 1,  // the table of arguments
+  FLOWLUA_PART_LOCAL = 2,      // an upvalue, by its name
+  FLOWLUA_PART_GLOBAL = 3,
+  FLOWLUA_PART_FIELD = 4,    // of a table, by the step to it: `.name`, `[3]`
+  FLOWLUA_PART_MODULE = 5,   // one that a function may require, by its name
+  FLOWLUA_PART_CONTENT = 6,  // of the owner itself
+  FLOWLUA_NO_OBJECT = -1,
+};
+
+/// A part of a form of code, followed by the bytes of its name.
+typedef struct flowlua_code_part {
+  uint64_t start, end;  // its bytes in the form
+  int32_t kind;
+  int32_t
+      owner;  // the number of the table, function or object that refers to it; FLOWLUA_NO_OBJECT for none
+  int32_t child;  // its own number, if it is one that was new there; FLOWLUA_NO_OBJECT for others
+  uint32_t name;  // how many bytes the name has
+} flowlua_code_part;
+
 /// Appends the form of a value, most often a function, and of a table of arguments (0 for none), for
-/// comparison only: equal code has equal bytes, in each process. Nothing in it is refused. LUA_OK or the
-/// status of an error. [-0, +0|1, -]
+/// comparison only: equal code has equal bytes, in each process. Nothing in it is refused. With `parts`, appends a
+/// `flowlua_code_part` for each part there, until these take 256 KiB. LUA_OK or the status of an error. [-0, +0|1, -]
 int32_t flowlua_code_form(
     flowlua_state *_Nonnull state, int32_t value, int32_t arguments,
-    flowlua_buffer *_Nonnull buffer);
+    flowlua_buffer *_Nonnull buffer, flowlua_buffer *_Nullable parts);
 /// Compares what a function refers to with what was packed: FLOWLUA_CHANGED with upvalue and function
 /// in `change` when it differs, LUA_OK when it doesn't. [-0, +0|1, -]
 int32_t flowlua_find_change(

@@ -184,8 +184,9 @@ extension Keeper {
     }
     if work.codeProblem != nil { return ("its code can't be compared", false) }
     if hasChanged {
-      let place: ByteString = record.place.map { " (\($0))" } ?? ""
-      return ("its code changed\(place)", names.isEmpty)
+      let reasons = [record.place, codeChange(from: known.code, to: record.code, work)]
+      let reason = reasons.compactMap(\.self).reduce("") { $0.isEmpty ? $1 : "\($0): \($1)" }
+      return ("its code changed" + (reason.isEmpty ? "" : " (\(reason))"), names.isEmpty)
     }
     if names.isEmpty { return ("it has been executed already for another op", false) }
     let shown = names.prefix(3).map { Self.shown($0, work) }.reduce("") {

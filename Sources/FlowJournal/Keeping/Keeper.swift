@@ -49,7 +49,11 @@ package final class Keeper: RunKeeper {
   /// The names of ops that a warning was about.
   private var warned: Set<ByteString> = []
   /// The code of the op whose items a group executes; it is compared once for all of them.
-  @exclusivity(unchecked) private var code: KeptCode?
+  @exclusivity(unchecked) var code: KeptCode?
+  /// What is known of code that differs from earlier one, and of which code is written what it consists of.
+  @exclusivity(unchecked) var changes = CodeChanges()
+  /// What became of the ops, if another process has executed some.
+  private var counts: KeptCounts?
   /// Executions that have begun in this turn of the loop.
   @exclusivity(unchecked) private var begun: [OpKeeping] = []
 
@@ -93,7 +97,12 @@ package final class Keeper: RunKeeper {
     self.choice = choice
     self.warn = warn
     earlier = EarlierOps(records)
+    if !records.isEmpty { counts = KeptCounts() }
   }
+
+  /// What was kept of an earlier process, and what was executed again and why: `58 kept, 1 again: had failed`; nil for a
+  /// run that begins.
+  package var summary: ByteString? { counts?.text }
 
   package var runID: ByteString? { kept?.id }
 
@@ -273,6 +282,8 @@ package final class Keeper: RunKeeper {
       self, record, lineage: lineage, work, depth: place.depth, replaced: replaced,
       wasInterrupted: wasInterrupted)
     noteStart(keeping, on: work.loop)
+    noteCode(record.code, work)
+    counts?.noteExecution(line)
     return .execute(keeping, line: line)
   }
 
@@ -330,6 +341,7 @@ package final class Keeper: RunKeeper {
     _ work: KeptWork, lineage: UInt64? = nil, _ index: Int? = nil, record: () -> OpRecord,
     undone: @escaping UndoneKeeping
   ) throws -> KeepingDecision {
+    counts?.kept += 1
     var result = FlowValue.null
     var writes: [(key: DataKey, value: FlowValue)] = []
     var undos = KeptUndos()
@@ -391,8 +403,9 @@ package final class Keeper: RunKeeper {
     var made = KeptCode(origin: work.codeOrigin)
     do {
       let form = try work.code()
-      made.digest = try store.digest(of: work.name.bytes + [0] + (form?.form ?? []))
-      made.place = form?.place
+      made.digest = try store.digest(of: work.name.bytes + [0] + (form?.bytes ?? []))
+      made.place = form?.placeBytes
+      if let form { made.details = form.details }
     } catch {
       made.problem = FlowError.from(error).messageBytes
     }

@@ -52,6 +52,8 @@ struct KeptCode {
   var place: ByteString?
   /// Why it can't be compared.
   var problem: ByteString?
+  /// Lists what it consists of.
+  var details: () throws -> [CodeDetail] = { [] }
 }
 
 extension Digest {

@@ -111,6 +111,7 @@ extension JournalStore {
       let row = try database.prepare("DELETE FROM runs WHERE number = ?1")
       row.bind(1, run.number)
       try row.run()
+      try codes.remove(run.number)
       try MirrorTable.remove(run.number, in: database)
       return true
     }

@@ -36,6 +36,12 @@ extension JournalStore {
         damages.append(Damage(run: nil, message: message))
       }
     }
+    attempt(nil) { () throws(FlowError) in
+      if try StoreSchema.hasCodes(database), try !codes.isSound() {
+        let message = "what code consists of isn't what was written" as ByteString
+        damages.append(Damage(run: nil, message: message))
+      }
+    }
     var runs: [RunRow] = []
     attempt(nil) { () throws(FlowError) in runs = try rows() }
     for run in runs {

@@ -15,6 +15,7 @@ package final class JournalStore {
   let key: [UInt8]
   let table: RecordTable
   let files: FileTable
+  let codes: CodeTable
   let digests: DigestMaker
 
   /// How long a call waits for another process that writes, in milliseconds.
@@ -51,6 +52,7 @@ package final class JournalStore {
     database = try isReadOnly ? Self.openToRead(folder) : Self.openToWrite(folder, Self.patience)
     table = try RecordTable(database, digests)
     files = FileTable(database, digests)
+    codes = CodeTable(database, digests)
   }
 
   /// Opens the database for writing.

@@ -99,6 +99,9 @@ package final class KeptRun {
   /// Writes the content of a file, so that the file isn't read again while its stamp is the same.
   func write(_ file: KnownFile) { append(.file(file), nil) }
 
+  /// Writes what code consists of.
+  func write(_ code: KnownCode) { append(.code(code), nil) }
+
   /// Writes that this process has ended its execution of the run, after everything before; another process
   /// may then continue it.
   ///

@@ -32,9 +32,11 @@ struct MirrorMessage {
   var head: Head?
   /// The numbers of the records are those within the run, and all values are in them.
   var records: [OpRecord] = []
+  /// What new code consists of.
+  var codes: [KnownCode] = []
 
-  /// Since version 2 records have the number of the outer record; both are read.
-  private static let version = 2
+  /// Since version 2 records have the number of the outer record, since version 3 there is code; all are read.
+  private static let version = 3
 
   var bytes: [UInt8] {
     var writer = RecordWriter()
@@ -55,6 +57,11 @@ struct MirrorMessage {
     }
     writer.add(records.count)
     for record in records { writer.add(record) }
+    writer.add(codes.count)
+    for code in codes {
+      writer.add(code.code)
+      writer.add(code.details)
+    }
     return writer.bytes
   }
 
@@ -83,7 +90,7 @@ struct MirrorMessage {
 
   private init(
     state: State, epoch: Int64, first: UInt64, time: Double, holder: ProcessIdentity, head: Head?,
-    records: [OpRecord]
+    records: [OpRecord], codes: [KnownCode]
   ) {
     self.state = state
     self.epoch = epoch
@@ -92,6 +99,7 @@ struct MirrorMessage {
     self.holder = holder
     self.head = head
     self.records = records
+    self.codes = codes
   }
 
   private static func read(_ reader: inout RecordReader) -> MirrorMessage? {
@@ -107,11 +115,13 @@ struct MirrorMessage {
       else { return nil }
       head = Head(words: words, seed: seed, began: began)
     }
-    guard let records = reader.records(sayOuter: written > 1) else { return nil }
+    guard let records = reader.records(sayOuter: written > 1),
+      let codes = written > 2 ? reader.codes() : []
+    else { return nil }
     return MirrorMessage(
       state: state, epoch: epoch, first: UInt64(bitPattern: first), time: time,
       holder: ProcessIdentity(pid: pid, host: host, boot: boot, start: start), head: head,
-      records: records)
+      records: records, codes: codes)
   }
 }
 
@@ -144,6 +154,13 @@ extension RecordWriter {
 extension RecordReader {
   fileprivate mutating func double() -> Double? {
     fixed().map { Double(bitPattern: UInt64(bitPattern: $0)) }
+  }
+
+  fileprivate mutating func codes() -> [KnownCode]? {
+    list { reader in
+      guard let code = reader.digest(), let details = reader.details() else { return nil }
+      return KnownCode(code: code, details: details)
+    }
   }
 
   fileprivate mutating func records(sayOuter: Bool) -> [OpRecord]? {

@@ -45,6 +45,7 @@ final class MirrorSession {
         try load(&record, digests)
         message.records.append(record)
         isAbout = true
+      case .code(let code): message.codes.append(code)
       case .end(let finished):
         message.state = finished ? .finished : .left
         isAbout = true

@@ -238,6 +238,7 @@ package final class MirroredStore {
           }
           try store.table.write(record)
         }
+        for code in message.codes { try store.codes.write(code, of: number) }
       }
       guard let number = row?.number else { return }
       if hasFiles { try ValueFiles.synchronize(entry.run.id, in: store.folder) }

@@ -4,6 +4,7 @@ internal import FlowEngine
 enum RunCommand: Sendable {
   case record(OpRecord)
   case file(KnownFile)
+  case code(KnownCode)
   case end(finished: Bool)
 }
 

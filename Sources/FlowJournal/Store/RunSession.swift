@@ -18,6 +18,7 @@ final class RunSession {
     let digests: DigestMaker
     let table: RecordTable
     let files: FileTable
+    let codes: CodeTable
     let lease: StoreStatement
     let end: StoreStatement
     let beat: StoreStatement
@@ -117,7 +118,7 @@ final class RunSession {
     let digests = try DigestMaker(key: target.key)
     let made = Connection(
       database: database, digests: digests, table: try RecordTable(database, digests),
-      files: FileTable(database, digests),
+      files: FileTable(database, digests), codes: CodeTable(database, digests),
       lease: try database.prepare("SELECT \(RunLease.columns) FROM runs WHERE number = ?1"),
       end: try database.prepare(
         "UPDATE runs SET is_held = ?4, is_finished = ?2, ended = ?3 WHERE number = ?1"),
@@ -146,6 +147,7 @@ final class RunSession {
     switch command {
     case .record(let record): try connection.table.write(record)
     case .file(let file): try connection.files.write(file, at: WallClock.now())
+    case .code(let code): try connection.codes.write(code, of: target.number)
     case .end(let finished):
       // The server has the end already.
       let isEnding = finished && mirror == nil

@@ -4,7 +4,7 @@ internal import Glibc
 /// The tables of a store.
 enum StoreSchema {
   /// The version that this program makes and reads. A later one needs a later program.
-  static let version: Int64 = 3
+  static let version: Int64 = 4
 
   /// The tables, whose columns are read and bound by their positions.
   ///
@@ -49,6 +49,14 @@ enum StoreSchema {
   /// Since version 3: the number of the record of the op that has executed an op.
   private static let around: ByteString = "ALTER TABLE records ADD COLUMN around INTEGER"
 
+  /// Since version 4: what the code of the ops of a run consists of.
+  private static let codes: ByteString = """
+    CREATE TABLE codes(
+      run INTEGER NOT NULL, code BLOB NOT NULL, details BLOB NOT NULL, sum BLOB NOT NULL,
+      PRIMARY KEY(run, code)
+    ) STRICT, WITHOUT ROWID
+    """
+
   /// Sets what a connection that writes has to have, and makes the tables of a new database.
   static func prepare(_ database: StoreDatabase) throws(FlowError) {
     // The first setting only has an effect in a new database, and the second one writes it.
@@ -62,7 +70,8 @@ enum StoreSchema {
       if present >= version { return }
       if present < 1 { for table in tables { try database.execute(table) } }
       if present < 2 { try database.execute(files) }
-      try database.execute(around)
+      if present < 3 { try database.execute(around) }
+      try database.execute(codes)
       try database.execute("PRAGMA user_version = \(version)")
     }
     try check(database)
@@ -114,6 +123,11 @@ enum StoreSchema {
   /// Whether records have the number of the outer record.
   static func hasOuter(_ database: StoreDatabase) throws(FlowError) -> Bool {
     try version(of: database) > 2
+  }
+
+  /// Whether what code consists of is in a database.
+  static func hasCodes(_ database: StoreDatabase) throws(FlowError) -> Bool {
+    try version(of: database) > 3
   }
 
   private static func version(of database: StoreDatabase) throws(FlowError) -> Int64 {

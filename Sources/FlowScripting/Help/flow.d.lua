@@ -732,6 +732,12 @@ local Dispatcher = {}
 ---@class flow.Secret
 local Secret = {}
 
+---A value that only steers what an op does; made by `flow.setting`.
+---@class flow.Setting
+---@field name string
+---@field value any
+local Setting = {}
+
 ---A step of a machine; made by `flow.step` and `flow.any_step`.
 ---@class flow.Step
 local Step = {}
@@ -828,6 +834,15 @@ function flow.dispatcher(options) end
 ---@param value any Any value but nil.
 ---@return flow.Secret secret
 function flow.secret(value) end
+
+---Makes a setting: a value that an op reads as `setting.value`, and that doesn't count as its code, such as a budget
+---or whether to be verbose. A kept op isn't executed again because it has changed.
+---
+---    local budget = flow.setting("budget", tonumber(arg[1]) or 2000)
+---@param name string
+---@param value? boolean|number|string|table
+---@return flow.Setting setting
+function flow.setting(name, value) end
 
 ---Makes a machine. Unknown, duplicate and unreachable steps are errors.
 ---@param definition flow.MachineOptions

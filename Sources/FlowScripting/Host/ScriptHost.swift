@@ -236,7 +236,7 @@ public final class ScriptHost {
   /// What scripts can use.
   public let configuration: Configuration
 
-  private let binder = Binder()
+  let binder = Binder()
   /// The loop's value before this host: it outlives the host.
   private let previousMakers: Makers
   private(set) var isOpen = false
@@ -419,6 +419,7 @@ public final class ScriptHost {
     try installTasks()
     try installPrograms()
     try installSecrets()
+    try installSettings()
     installVersion()
     installDeprecated()
     try vm.set(functions: definitions, in: module)

@@ -10,9 +10,13 @@ protocol LuaCode: AnyObject {
 extension ScriptHost {
   /// The form of a function, or of a table of code, with its bound arguments.
   func codeForm(of value: LuaReference, arguments: LuaReference? = nil) throws -> CodeForm {
-    let bytes = try vm.codeForm(
-      of: value, arguments: arguments, describer: CodeDescriber(self))
-    return CodeForm(bytes, placeBytes: value.kind == .function ? vm.place(of: value) : nil)
+    let bytes = try vm.codeForm(of: value, arguments: arguments, describer: CodeDescriber(self))
+    return CodeForm(
+      bytes, placeBytes: value.kind == .function ? vm.place(of: value) : nil,
+      details: { [self] in
+        CodeDetail.list(
+          try vm.codeParts(of: value, arguments: arguments, describer: CodeDescriber(self)))
+      })
   }
 
   /// The parts of something of the engine, as values.

@@ -165,7 +165,7 @@ final class WrappedOpBody: OpBody {
 
   func codeForm() throws -> CodeForm? {
     let form = try host.codeForm(of: try host.vm.makeTable(values: codeValues))
-    return CodeForm(form.bytes, placeBytes: host.vm.place(of: function))
+    return CodeForm(form.bytes, placeBytes: host.vm.place(of: function), details: form.details)
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) { code.cancel(context, error) }

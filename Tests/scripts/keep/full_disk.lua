@@ -67,7 +67,7 @@ for size, count in pairs { [10 * 1024] = 99, [100 * 1024] = 24 } do
   local known = finished()
   assert(known >= executed - 2 * IN_DOUBT and known < count, known)
   result = script:run { "--resume", "--store", store }
-  check.equal(result.stderr, "")
+  check.match(result.stderr, "^%S+: r%w+: " .. known .. " kept[^\n]*\n$")
   check.equal(result.stdout, ("%d\t0101\t%02d%02d\n"):format(count * size, count, count))
   check.equal(#script:effects(), count - known)
   check.equal(finished(), count)

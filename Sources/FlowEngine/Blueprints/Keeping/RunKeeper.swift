@@ -53,9 +53,8 @@ package final class KeptWork {
   package let name: ByteString
   /// Its name among all others: made when it is needed, which isn't the case for most of what has finished already.
   package let names: () -> KeptNames
-  /// The form of its code, which equal code shares, and where the code was written; nil when nothing can be
-  /// compared but the name.
-  package let code: () throws -> (form: [UInt8], place: ByteString?)?
+  /// The form of its code; nil when nothing can be compared but the name.
+  package let code: () throws -> CodeForm?
   /// Why its code can't be compared; set by the keeper.
   package var codeProblem: ByteString?
   /// Where its code comes from, if the code needn't be compared for each item.
@@ -93,7 +92,7 @@ package final class KeptWork {
 
   init(
     name: ByteString, names: @escaping () -> KeptNames,
-    code: @escaping () throws -> (form: [UInt8], place: ByteString?)?,
+    code: @escaping () throws -> CodeForm?,
     codeOrigin: CodeOrigin? = nil, inputs: [(name: ByteString, value: FlowValue?)],
     given: [DataKey] = [],
     output: DataKey? = nil, data: DataBucket, lineage: UInt64, outer: (any KeptExecution)?,

@@ -1,5 +1,5 @@
 /// The code of an op in a form that can be compared with that of an earlier process.
-public struct CodeForm: Sendable {
+public struct CodeForm {
   /// The form: equal bytes mean equal code. They may contain the text of secrets, so they are for
   /// hashing only.
   public let bytes: [UInt8]
@@ -7,6 +7,9 @@ public struct CodeForm: Sendable {
   public var place: String? { placeBytes?.description }
   /// The bytes of `place`.
   package let placeBytes: ByteString?
+  /// Lists what the code consists of, for people. Called on the loop's thread, and only where the form is new or differs
+  /// from an earlier one.
+  package let details: () throws -> [CodeDetail]
 
   /// Makes a form of bytes.
   public init(_ bytes: [UInt8], place: String? = nil) {
@@ -14,9 +17,32 @@ public struct CodeForm: Sendable {
   }
 
   /// The same with a place that may have any bytes.
-  package init(_ bytes: [UInt8], placeBytes: ByteString?) {
+  package init(
+    _ bytes: [UInt8], placeBytes: ByteString?,
+    details: @escaping () throws -> [CodeDetail] = { [] }
+  ) {
     self.bytes = bytes
     self.placeBytes = placeBytes
+    self.details = details
+  }
+}
+
+/// Something that code consists of.
+package struct CodeDetail {
+  package enum Content {
+    /// A number or another value that may be shown, as text.
+    case shown(ByteString)
+    /// Anything else, which may be a secret: it is only compared.
+    case hidden([UInt8])
+  }
+
+  /// The words for it: `local 'budget'`; empty for the function itself.
+  package let name: ByteString
+  package let content: Content
+
+  package init(name: ByteString, content: Content) {
+    self.name = name
+    self.content = content
   }
 }
 
@@ -61,7 +87,9 @@ package struct CodeFormWriter {
   }
 
   /// The form of what was added.
-  package func form(place: ByteString? = nil) -> CodeForm { CodeForm(bytes, placeBytes: place) }
+  package func form(
+    place: ByteString? = nil, details: @escaping () throws -> [CodeDetail] = { [] }
+  ) -> CodeForm { CodeForm(bytes, placeBytes: place, details: details) }
 
   /// Adds bytes.
   package mutating func add(_ text: ByteString) { add(text.bytes) }

@@ -9,6 +9,7 @@ extension Op: CodeHolder {
     var ops: [Op] = [self]
     var numbers = [ObjectIdentifier(self): 0]
     var place: ByteString?
+    var forms: [CodeForm] = []
     var next = 0
     // Ops may be nested at any depth, so that none is written within another.
     while next < ops.count {
@@ -19,6 +20,7 @@ extension Op: CodeHolder {
       writer.add(own != nil)
       if let own {
         place = place ?? own.placeBytes
+        forms.append(own)
         writer.add(own.bytes)
         continue
       }
@@ -40,6 +42,7 @@ extension Op: CodeHolder {
         case .code(let holder):
           let form = try holder.codeForm()
           place = place ?? form?.placeBytes
+          if let form { forms.append(form) }
           writer.add("code")
           writer.add(form?.bytes ?? [])
         case .value(let value):
@@ -48,7 +51,7 @@ extension Op: CodeHolder {
         }
       }
     }
-    return writer.form(place: place)
+    return writer.form(place: place) { [forms] in try forms.flatMap { try $0.details() } }
   }
 
   private func ownCodeForm() throws -> CodeForm? {

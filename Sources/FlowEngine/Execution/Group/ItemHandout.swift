@@ -176,7 +176,7 @@ final class ItemHandout: ExecutedItemGroup {
           path: work.run.path(scope: scope, position: position(index))
         ) { self.displayName(index) }
       },
-      code: { try op.codeForm().map { ($0.bytes, $0.placeBytes) } },
+      code: { try op.codeForm() },
       codeOrigin: KeptWork.CodeOrigin(
         op: ObjectIdentifier(op), run: work.run.id, scope: scope),
       inputs: inputs, output: work.collectKey, data: work.data,

@@ -327,7 +327,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     let names = KeptNames(label: nil, path: context.pathBytes + "/" + name) { title }
     return KeptWork(
       name: title, names: { names },
-      code: { try logic.codeForm().map { ($0.bytes, $0.placeBytes) } },
+      code: { try logic.codeForm() },
       inputs: [("state", comparableState), ("transition", .integer(way))], data: context.bucket,
       lineage: (context.placedLineage ^ visitCount).spread, outer: context.execution?.outerKeeping,
       isWithinUndo: context.execution?.isWithinUndo == true, loop: loop)

@@ -181,7 +181,7 @@ extension Execution {
       names: { [unowned context] in
         KeptNames(label: context.labelBytes, path: context.pathBytes) { context.displayName }
       },
-      code: { try op.codeForm().map { ($0.bytes, $0.placeBytes) } },
+      code: { try op.codeForm() },
       codeOrigin: isItem
         ? KeptWork.CodeOrigin(op: ObjectIdentifier(op), run: run.id, scope: scope) : nil,
       inputs: keys.map { (loop.keys.name(of: $0), bucket.get($0)) }, given: keys,
