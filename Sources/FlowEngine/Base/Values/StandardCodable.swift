@@ -22,3 +22,14 @@ extension Float: StandardCodable {}
 extension Double: StandardCodable {}
 extension Bool: StandardCodable {}
 extension String: StandardCodable {}
+
+/// Any `Optional`.
+protocol StandardOptional {
+  static var absent: Any { get }
+  var anyContent: Any? { get }
+}
+
+extension Optional: StandardOptional {
+  static var absent: Any { Self.none as Any }
+  var anyContent: Any? { self }
+}

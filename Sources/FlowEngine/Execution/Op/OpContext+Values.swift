@@ -1,6 +1,7 @@
 // Typed access for Swift.
 extension OpContext {
-  /// The value under `name` as a Swift type; fails the op and throws when there is none.
+  /// The value under `name` as a Swift type; fails the op and throws when it is of another type, or when
+  /// there is none: as an optional, such as `String?.self`, an absent value is nil.
   public func value<Wanted: FlowValueConvertible>(
     _ name: String, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
@@ -12,6 +13,7 @@ extension OpContext {
         ByteString(name), bucket.shown(value, of: key), wanted: ByteString(Wanted.flowTypeName),
         hiding: bucket.keys.secrets)
     } else {
+      if let absent = absent(as: type) { return absent }
       error = bucket.missingInput(key)
     }
     throw failing(error)
@@ -19,7 +21,7 @@ extension OpContext {
 
   /// The value under `name` as anything `Decodable`; fails the op and throws when there is none, or
   /// one that the type can't be made of. The error names the path of the part and what the type
-  /// expects there.
+  /// expects there. As an optional, an absent value is nil.
   @_disfavoredOverload
   public func value<Wanted: Decodable>(
     _ name: String, as type: Wanted.Type = Wanted.self
@@ -35,12 +37,15 @@ extension OpContext {
   }
 
   /// The Swift object under `name`, which was stored with `FlowValue.object`; fails the op and throws
-  /// when there is none, or one of another type.
+  /// when there is none, or one of another type. As an optional, an absent object is nil.
   public func object<Wanted>(
     _ name: String, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let key = bucket.keys.intern(name)
-    guard let found = get(key) else { throw failing(bucket.missingInput(key)) }
+    guard let found = get(key) else {
+      if let absent = absent(as: type) { return absent }
+      throw failing(bucket.missingInput(key))
+    }
     guard let object = found.object(as: type) else {
       throw failing(
         .mismatchedInput(
@@ -49,6 +54,11 @@ extension OpContext {
           hiding: bucket.keys.secrets))
     }
     return object
+  }
+
+  /// The absence of a value as an optional type; nil for any other type.
+  private func absent<Wanted>(as type: Wanted.Type) -> Wanted? {
+    (type as? any StandardOptional.Type)?.absent as? Wanted
   }
 
   /// Stores and logs anything `Encodable`. Does nothing after the op has settled.

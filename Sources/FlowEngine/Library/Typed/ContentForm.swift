@@ -49,14 +49,3 @@ enum ObjectForm<Content>: ContentForm {
     return optional.anyContent.map { .object($0) } ?? .null
   }
 }
-
-/// Any `Optional`.
-protocol StandardOptional {
-  static var absent: Any { get }
-  var anyContent: Any? { get }
-}
-
-extension Optional: StandardOptional {
-  static var absent: Any { Self.none as Any }
-  var anyContent: Any? { self }
-}

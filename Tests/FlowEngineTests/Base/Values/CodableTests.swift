@@ -317,6 +317,59 @@ struct CodableTests {
     #expect(try run.data.decoded("copy") == Item(name: "fig", count: 1))
   }
 
+  @Test("An absent value is nil for an op that reads it as an optional, of any form")
+  func absentAsAnOptional() {
+    final class Session {}
+    let loop = EventLoop(clock: VirtualClock())
+    defer { loop.shutdown() }
+    let op = Op("ReadOp") { context in
+      let text = try context.value("text", as: String?.self)
+      let item: Item? = try context.value("item")
+      let session = try context.object("session", as: Session?.self)
+      context.log("\(text == nil) \(item == nil) \(session == nil)")
+      context.set("any", try context.value("any", as: FlowValue.self))
+    }
+    var run = op.start(on: loop)
+    // A value that may be any is still one.
+    #expect(run.error?.message == "can't find <any> in data bucket")
+    #expect(run.events.first { $0.kind == .log }?.message == "true true true")
+    run = op.start(
+      on: loop,
+      data: [
+        "text": "x", "item": ["name": "fig", "count": 1] as FlowValue,
+        "session": FlowValue.object(Session()), "any": 1,
+      ])
+    #expect(run.error == nil)
+    #expect(run.events.first { $0.kind == .log }?.message == "false false false")
+    run = op.start(on: loop, data: ["text": 1])
+    #expect(run.error?.kind == .mismatchedInput)
+    run = op.start(on: loop, data: ["session": 1])
+    #expect(run.error?.kind == .mismatchedInput)
+  }
+
+  @Test("Data of mixed types are literals without a conversion wherever data are taken")
+  func mixedLiterals() {
+    struct InnerOp: TypedOp {
+      let count = Input<Int>("count")
+      func run(_ data: OpData<InnerOp>) { data.log("\(data.count)") }
+    }
+    let loop = EventLoop(clock: VirtualClock())
+    defer { loop.shutdown() }
+    let name = "Ada"
+    let outer = Op("OuterOp") { context in
+      context.set("made", ["a": 1, "b": "x", "c": [1, "y"]])
+      context.start(InnerOp().makeOp(), data: ["count": 2, "name": name])
+    }
+    let flow = Flow("mixed").add(outer).data(["count": 1, "name": name])
+      .data("table", ["n": 3, "s": "x"])
+    #expect(flow.check(data: ["a": 1, "b": "x"]) == [])
+    let run = flow.start(on: loop, data: ["vat": 0.19, "urgent": true])
+    #expect(run.error == nil)
+    #expect(run.data["made"] == ["a": 1, "b": "x", "c": [1, "y"]])
+    #expect(run.data["table"] == ["n": 3, "s": "x"])
+    #expect(InnerOp().start(on: loop, data: ["count": 1, "name": name]).error == nil)
+  }
+
   @Test("Inputs and outputs of typed ops may be Codable, or objects")
   func typedOps() throws {
     final class Session: Sendable {}
