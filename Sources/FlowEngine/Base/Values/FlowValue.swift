@@ -222,3 +222,9 @@ extension FlowValue {
     }
   }
 }
+
+/// A value in a text reads as its line in the log: `"\(run.data["email"] ?? .null)"`.
+extension FlowValue: CustomStringConvertible {
+  /// The same as `logText`.
+  public var description: String { logText }
+}

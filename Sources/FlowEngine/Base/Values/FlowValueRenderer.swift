@@ -113,6 +113,11 @@ extension PlainValue {
   }
 }
 
+extension PlainValue: CustomStringConvertible {
+  /// The same as `logText()`.
+  public var description: String { logText().description }
+}
+
 extension PlainValue.Atom {
   /// The text of an atom that is no table.
   fileprivate var logText: ByteString {

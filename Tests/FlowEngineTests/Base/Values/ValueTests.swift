@@ -15,6 +15,16 @@ struct ValueTests {
     for (value, text) in cases { #expect(value.logText.description == text) }
   }
 
+  @Test("A value in a text of Swift reads as in the log")
+  func interpolation() {
+    let values: [FlowValue] = ["a@b.org", 3, 0.5, true, ["n": 1, "list": [1, "x"]], .null]
+    #expect(
+      values.map { "\($0)" } == ["a@b.org", "3", "0.5", "true", "{list = {1, x}, n = 1}", "nil"])
+    #expect("\(FlowValue.secret("123456"))" == "<redacted>")
+    #expect("\(Optional(FlowValue.bytes("a")) as Any)" == "Optional(a)")
+    for value in values { #expect(value.plainCopy().map { "\($0)" } == "\(value)") }
+  }
+
   @Test("NaN prints as in C")
   func nanPrintsAsCPrintsIt() {
     #expect(FlowValue.number(.nan).logText == "nan")
