@@ -56,6 +56,10 @@ extension Input where Content: Codable {
 
 extension Input {
   /// Declares a key that must be present, with a Swift object of any type; see `ObjectValue`.
+  ///
+  /// The type is Sendable, since one declaration also serves a `ConcurrentTypedOp`, which reads the object on
+  /// another thread. An op on the loop's thread reads an object of any other class with `OpContext.object`:
+  /// `try data.context.object("session", as: Session.self)`.
   public init(object name: String) { self.init(name, ObjectForm<Content>.self, nil) }
 }
 
