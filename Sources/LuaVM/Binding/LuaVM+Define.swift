@@ -29,16 +29,18 @@ extension LuaVM {
     try complete(metatable, fields(metamethods))
     boundClasses.add(
       BoundClass(type: LuaObjectType(name: name, id: number), swiftType: Object.self))
+    var classFields: [(ByteString, LuaValue)] = [
+      ("__name", .string(ByteString("class \(name)"))),
+      ("__newindex", .reference(try makeFunction(classSetter(name, members)))),
+    ]
+    if let initializer = members.initializer {
+      classFields.append(("__call", .reference(try makeFunction(initializer.function))))
+    }
     let table = try makeTable(
       fields: try members.functions.sorted { $0.key < $1.key }.map { name, member in
         (ByteString(name), .reference(try makeFunction(member.function)))
       },
-      metatable: try members.initializer.map { initializer in
-        try makeTable(fields: [
-          ("__call", .reference(try makeFunction(initializer.function))),
-          ("__name", .string(ByteString("class \(name)"))),
-        ])
-      })
+      metatable: try makeTable(fields: classFields))
     if isGlobal { try setGlobal(name, .reference(table)) }
     return table
   }
@@ -101,6 +103,29 @@ extension LuaVM {
         ByteString(
           known.contains(key)
             ? "'\(name).\(key)' can't be set" : "\(name) has no property '\(key)' to set"))
+    }
+  }
+
+  /// `__newindex` of the table of a class: objects have their members by Swift, so one that a script sets here would
+  /// have no effect. Anything else becomes a field of the table.
+  private func classSetter(_ name: String, _ members: ClassMembers) -> LuaFunction {
+    let (methods, properties) = (Set(members.methods.keys), Set(members.getters.keys))
+    return { call in
+      if let key = call.bytes(2)?.description {
+        if methods.contains(key) {
+          throw LuaError(
+            .argument, ByteString("'\(name):\(key)' is defined in Swift: a script can't replace it")
+          )
+        }
+        if properties.contains(key) {
+          throw LuaError(
+            .argument,
+            ByteString("'\(name).\(key)' is a property of objects: it can't be set for the class"))
+        }
+      }
+      guard case .reference(let table) = try call.value(1) else { return call.answer() }
+      try call.vm.set(try call.value(3), at: try call.value(2), in: table)
+      return call.answer()
     }
   }
 }

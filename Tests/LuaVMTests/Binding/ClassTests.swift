@@ -153,10 +153,33 @@ struct ClassTests {
       ("Animal('cat').feed = 1", "'Animal.feed' can't be set"),
       ("Animal('cat').wieght = 1", "Animal has no property 'wieght' to set"),
       ("Animal('cat')[{}] = 1", "Animal has no property of type table"),
+      (
+        "function Animal:feed() end",
+        "'Animal:feed' is defined in Swift: a script can't replace it"
+      ),
+      ("Dog.feed = print", "'Dog:feed' is defined in Swift: a script can't replace it"),
+      (
+        "Animal.weight = 3",
+        "'Animal.weight' is a property of objects: it can't be set for the class"
+      ),
     ])
   func errors(script: String, expected: String) throws {
     let host = try host()
     #expect(try message("\n" + script, on: host) == "script:2: " + expected)
+  }
+
+  @Test("A script may add functions to the table of a class, and replace those")
+  func ownFunctions() throws {
+    let host = try host()
+    #expect(
+      try host.texts(
+        """
+        function Animal.twins(name) return Animal(name), Animal(name) end
+        function Animal.isName() return "mine" end
+        Animal[1] = "first"
+        local a, b = Animal.twins "cat"
+        return a.name, b.name, Animal.isName(), Animal[1], a.twins
+        """) == ["cat", "cat", "mine", "first", "nil"])
   }
 
   @Test("A Swift error passes through Lua")
