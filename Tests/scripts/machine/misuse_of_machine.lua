@@ -27,6 +27,14 @@ bad(function() flow.machine { name = "m", start = "a", step("a", { run = f, flow
   "step 'a': forward to unknown step 'x'")
 bad(function() flow.machine { name = "m", start = "a", step("a", { run = f, on("e", back "x") }) } end,
   "step 'a': back to unknown step 'x'")
+bad(function() flow.machine { name = "m", start = "amuont", step("amount", { run = f }) } end,
+  "the start 'amuont' is no step (did you mean 'amount'?)")
+bad(function()
+  flow.machine { name = "m", start = "tariff", step("tariff", { run = f, flow.next(forward "tarif") }) }
+end, "step 'tariff': forward to unknown step 'tarif' (did you mean 'tariff'?)")
+bad(function()
+  flow.machine { name = "m", start = "a", step("a", { run = f, flow.next(forward "elsewhere") }) }
+end, "unknown step 'elsewhere')")
 bad(function()
   flow.machine { name = "m", start = "a",
     step("a", { run = f, flow.next(flow.stay()), flow.next(forward "a") }) }

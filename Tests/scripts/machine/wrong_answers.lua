@@ -22,6 +22,8 @@ fails(here(), { reduce = function() flow.sleep(0) return "x" end, step("first", 
 fails(here(), { step("first", { run = function() return flow.finish() end }) }, "'run'", "flow.finish")
 fails(here(), { transition = function() return 3 end, step("first", { run = f }) }, "'transition'")
 fails(here(), { transition = function() return forward "x" end, step("first", { run = f }) }, "unknown step 'x'")
+fails(here(), { transition = function() return forward "frist" end, step("first", { run = f }) },
+  "unknown step 'frist' (did you mean 'first'?)")
 fails(here(), { transition = function() return back() end, step("first", { run = f }) }, "empty history")
 fails(here(), { step("first", { run = f, flow.next(back()) }) }, "empty history")
 fails(here(), { step("first", { run = f, on("e", forward "b"), flow.next(back "b") }), step("b", { run = f }) },

@@ -29,6 +29,16 @@ extension MachineDefinition {
   }
 }
 
+extension MachineDefinition {
+  /// The declared step whose name is the nearest to that of another one, as the end of a message; empty when none is
+  /// near.
+  func hint(for step: Int, _ name: (Int) -> ByteString) -> ByteString {
+    let known = steps.compactMap(\.number).map { name($0).description }
+    return NearestName.of(name(step).description, in: known).map { " (did you mean '\($0)'?)" }
+      ?? ""
+  }
+}
+
 /// Searches a definition for problems.
 private struct MachineCheck {
   let definition: MachineDefinition
@@ -38,6 +48,8 @@ private struct MachineCheck {
   private func shown(_ step: MachineStep) -> ByteString {
     step.number.map { "step '\(names[$0])'" } ?? "the any-step"
   }
+
+  private func hint(_ step: Int) -> ByteString { definition.hint(for: step) { names[$0] } }
 
   private var declared: Set<Int> { Set(definition.steps.compactMap(\.number)) }
 
@@ -62,7 +74,8 @@ private struct MachineCheck {
     if definition.isOpen { return nil }
     if seen.subtracting([nil]).isEmpty { return MachineProblem("a machine without steps") }
     if !seen.contains(definition.start) {
-      return MachineProblem("the start '\(names[definition.start])' is no step")
+      return MachineProblem(
+        "the start '\(names[definition.start])' is no step\(hint(definition.start))")
     }
     return nil
   }
@@ -88,8 +101,9 @@ private struct MachineCheck {
         }
         if let target = handler.transition.step, !declared.contains(target) {
           return MachineProblem(
-            "\(shown(step)): \(handler.transition.kindName) to unknown step '\(names[target])'",
-            at: handler.place)
+            """
+            \(shown(step)): \(handler.transition.kindName) to unknown step '\(names[target])'\(hint(target))
+            """, at: handler.place)
         }
       }
     }

@@ -512,8 +512,10 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     switch next {
     case .forward(let target):
       guard blueprint.isOpen || table.has(target) else {
+        let hint = blueprint.definition.hint(for: target) { name(of: $0) }
         fail(
-          "goes forward from step '\(name(of: from))' to unknown step '\(name(of: target))'", place)
+          "goes forward from step '\(name(of: from))' to unknown step '\(name(of: target))'\(hint)",
+          place)
         return
       }
       if isDecided(next) { return }

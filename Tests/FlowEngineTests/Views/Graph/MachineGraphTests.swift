@@ -118,7 +118,7 @@ struct MachineGraphTests {
 
     var start = MachineScript("m", start: "b")
     start.step("a")
-    #expect(start.problem() == "the start 'b' is no step")
+    #expect(start.problem() == "the start 'b' is no step (did you mean 'a'?)")
 
     var double = MachineScript("m", start: "a")
     double.step("a")
@@ -127,7 +127,7 @@ struct MachineGraphTests {
 
     var unknown = MachineScript("m", start: "a")
     unknown.step("a", .on("e", .back(to: "x")))
-    #expect(unknown.problem() == "step 'a': back to unknown step 'x'")
+    #expect(unknown.problem() == "step 'a': back to unknown step 'x' (did you mean 'a'?)")
 
     var unreached = MachineScript("m", start: "a")
     unreached.step("a", .next(.forward(to: "b")))
