@@ -39,6 +39,16 @@ m = machine {
 check.equal(m:run().result, "2")
 check.same(asked, { "one" })
 
+-- A machine whose reduce never finishes it ends with its state, whatever that is.
+for _, value in ipairs { { total = 1 }, "text", 3, false } do
+  run = machine { reduce = reduce, step("one", { run = give(value), final = true }) }:run()
+  assert(run.ok, run.error)
+  check.equal(run.result, value)
+end
+run = machine { step("one", { run = give(nil) }) }:run()
+assert(run.ok, run.error)
+check.equal(run.result, nil)
+
 -- With reduce, a step without a way on is a warning.
 local findings = machine {
   reduce = reduce,

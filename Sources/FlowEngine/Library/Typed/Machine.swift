@@ -8,8 +8,9 @@
 /// let task: FlowTask<Transfer> = transfer.start(from: .amount, with: .country("DE"))
 /// ```
 ///
-/// `Output` is the type of the result, with which the reducer finishes. Without another type it is `State`, and
-/// the machine also ends, with its state, after a step without a transition.
+/// `Output` is the type of the result, with which the reducer finishes. A machine also ends after a step without a
+/// transition: with its state, if that is an `Output`, as it is without another type; with nothing, if `Output` is an
+/// optional or `Void`. With any other type such an end is a failure, because only the reducer can make a result.
 ///
 /// Steps and events are named by their `String(describing:)`. All functions may wait. Confined to
 /// the loop's thread, as every op is.

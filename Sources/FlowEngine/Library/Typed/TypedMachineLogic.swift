@@ -85,6 +85,8 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State, Output>: Machin
 
   func result(ofEnd state: FlowValue, _ step: Int) throws -> FlowValue {
     if let _: Output = unbox(state) { return state }
+    let nothing = (Output.self as? any StandardOptional.Type)?.absent ?? ()
+    if let result = nothing as? Output { return box(result) }
     throw FlowError.usage(
       "the machine ended after step '\(name(ofStep: step))' without a result: its reducer has to finish it"
     )

@@ -197,6 +197,26 @@ struct MachineOutputTests {
     }
   }
 
+  private struct Silent<Output>: StateReducer {
+    func reduce(_ state: Int, with result: Int) async throws -> Reduction<Int, Output> {
+      .continue(result)
+    }
+  }
+
+  @Test(
+    "A machine that ends without its reducer has no result if its type permits that, and succeeds")
+  func anEndWithoutTheReducerIsNoResult() throws {
+    let none = try Machine(
+      "numbers", start: 1, navigator: Echo(), reducer: Silent<Void>(), provider: Echo())
+    #expect(none.result(of: none.start(with: 0, on: loop)) != nil)
+    let maybe = try Machine(
+      "numbers", start: 1, navigator: Echo(), reducer: Silent<String?>(), provider: Echo())
+    #expect(maybe.result(of: maybe.start(with: 0, on: loop)) == .some(nil))
+    let state = try Machine(
+      "numbers", start: 1, navigator: Echo(), reducer: Silent<Int>(), provider: Echo())
+    #expect(state.result(of: state.start(with: 0, on: loop)) == 2)
+  }
+
   private struct Words: TransitionNavigator, TransitionProvider {
     func navigate(
       _ transition: Transition<Int>, to step: Int, state: Int, context: OpContext
