@@ -804,17 +804,18 @@ function flow.op(name, run) end
 
 ---The options of `flow.wrap`.
 ---@class flow.WrapOptions
----@field run async fun(ctx: flow.Ctx, run: async fun(data?: flow.Data): flow.Data): any
+---@field run async fun(ctx: flow.Ctx, run: (async fun(data?: flow.Data): flow.Data), ...: any): any
 ---@field needs table<string, flow.Type>? Instead of the needs of the inner op.
 ---@field gives table<string, flow.Type>? Instead of what the inner op gives.
 
 ---Makes an op around another op, flow or machine: with the same name and declarations, but its own policy.
 ---Its function executes the inner op by `run`, over the same data bucket, any number of times. `run` first
 ---stores the data passed to it; then it executes the op, waits, raises the op's error, and returns a copy
----of its outputs. The new op takes the arguments of the inner one. A table has the function as `run`, and declarations
----that differ from those of the inner op: what the function sets for it, and what it makes of its outputs.
+---of its outputs. The new op takes the arguments of the inner one, and its function gets them after `run`.
+---A table has the function as `run`, and declarations that differ from those of the inner op: what the
+---function sets for it, and what it makes of its outputs.
 ---@param op flow.Op
----@param body (async fun(ctx: flow.Ctx, run: async fun(data?: flow.Data): flow.Data): any)|flow.WrapOptions
+---@param body (async fun(ctx: flow.Ctx, run: (async fun(data?: flow.Data): flow.Data), ...: any): any)|flow.WrapOptions
 ---@return flow.Op op
 function flow.wrap(op, body) end
 

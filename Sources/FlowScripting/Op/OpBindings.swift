@@ -88,18 +88,25 @@ extension ScriptHost {
 
   /// The result of calling an op: the same op with arguments.
   func bound(_ op: Op, _ call: LuaCall) throws -> Op {
-    if let body = op.body as? OpClassBody { return try body.op(self, call) }
-    if let body = op.body as? WrappedOpBody {
-      return try body.wrapping(try bound(body.wrapped, call), in: op)
-    }
     let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
     let table = values.isEmpty ? nil : try vm.makeTable(values: values)
-    let undo = (op.undo as? ScriptOpBody)?.binding(table, count: values.count)
+    return try bound(op, call, table, count: values.count)
+  }
+
+  private func bound(
+    _ op: Op, _ call: LuaCall, _ arguments: LuaReference?, count: Int
+  ) throws -> Op {
+    if let body = op.body as? OpClassBody { return try body.op(self, call) }
+    if let body = op.body as? WrappedOpBody {
+      let inner = try bound(body.wrapped, call, arguments, count: count)
+      return try body.wrapping(inner, in: op, arguments: arguments, count: count)
+    }
+    let undo = (op.undo as? ScriptOpBody)?.binding(arguments, count: count)
     switch op.body {
     case let body as ScriptOpBody:
-      return op.withBody(body.binding(table, count: values.count), undo: undo)
+      return op.withBody(body.binding(arguments, count: count), undo: undo)
     case let body as WorkerOpBody:
-      return op.withBody(body.binding(table, count: values.count), undo: undo)
+      return op.withBody(body.binding(arguments, count: count), undo: undo)
     default:
       let why =
         op is Flow || op is MachineOp ? "give it data" : "it is written in Swift"

@@ -62,7 +62,7 @@ extension ScriptHost {
     return call.answer(.reference(try vm.makeTable(fields: fields)))
   }
 
-  /// A Lua function that calls `function` as the body of an op around another: with `ctx` and `run`.
+  /// A Lua function that calls `function` as the body of an op around another: with `ctx`, `run` and the arguments.
   ///
   /// It knows the other op by its name only. If it held the op, each round of Lua's collector would release one of many
   /// that are nested.
@@ -103,8 +103,8 @@ extension ScriptHost {
   private static let wrapperChunk: ByteString = """
     local execute = ...
     return function(body, name)
-      return function(ctx)
-        return body(ctx, function(data) return execute(ctx, name, data) end)
+      return function(ctx, ...)
+        return body(ctx, function(data) return execute(ctx, name, data) end, ...)
       end
     end
     """
@@ -125,7 +125,7 @@ final class WrappedOpBody: OpBody {
 
   init(
     _ host: ScriptHost, _ function: LuaReference, around inner: Op, needs: [Declaration]? = nil,
-    gives: [Declaration]? = nil
+    gives: [Declaration]? = nil, arguments: LuaReference? = nil, argumentCount: Int = 0
   ) throws {
     self.host = host
     self.function = function
@@ -133,7 +133,8 @@ final class WrappedOpBody: OpBody {
     self.gives = gives
     held = .passRetained(inner)
     code = ScriptOpBody(
-      host, try host.makeWrapper(function, around: inner.nameBytes), returnsAnything: true)
+      host, try host.makeWrapper(function, around: inner.nameBytes), arguments: arguments,
+      argumentCount: argumentCount, returnsAnything: true)
   }
 
   deinit { host.release(held) }
@@ -151,9 +152,13 @@ final class WrappedOpBody: OpBody {
       primaryOutput: gives == nil ? wrapped.primaryOutputBytes : nil, body: self)
   }
 
-  /// The same around another op, for the op that has this body.
-  func wrapping(_ inner: Op, in op: Op) throws -> Op {
-    let body = try WrappedOpBody(host, function, around: inner, needs: needs, gives: gives)
+  /// The same around the other op with its arguments, which the function gets too, for the op that has this body.
+  func wrapping(
+    _ inner: Op, in op: Op, arguments: LuaReference?, count: Int
+  ) throws -> Op {
+    let body = try WrappedOpBody(
+      host, function, around: inner, needs: needs, gives: gives, arguments: arguments,
+      argumentCount: count)
     // The declarations of an op made by a class depend on the class's arguments.
     if op.complaintOfClass == nil { return op.withBody(body) }
     let name = op.nameBytes == wrapped.nameBytes ? inner.nameBytes : op.nameBytes
@@ -176,7 +181,9 @@ final class WrappedOpBody: OpBody {
 extension WrappedOpBody: LuaCode {
   var codeValues: [LuaValue] {
     get throws {
-      [.string("wrap"), .reference(function), .reference(try host.reference(to: wrapped))]
+      let arguments: [LuaValue] = code.arguments.map { [.reference($0)] } ?? []
+      return [.string("wrap"), .reference(function), .reference(try host.reference(to: wrapped))]
+        + arguments
     }
   }
 }

@@ -107,6 +107,27 @@ local GreetOp = flow.op("GreetOp", function(ctx, a, b) ctx:log(a, b) end)
 local AroundOp = flow.wrap(GreetOp, function(ctx, execute) ctx:log "before" execute() end)
 check.contains(AroundOp("hello", 2):with({ timeout = 5 }):run():summary(),
   "[GreetOp] before\n", "[GreetOp] hello 2\n")
+run = flow.wrap(GreetOp, function(ctx, execute, ...)
+  ctx:log(select("#", ...), ...)
+  execute()
+end)("a", nil, nil):run()
+check.contains(run:summary(), "[GreetOp] 3 a nil nil\n", "[GreetOp] a nil\n")
+-- Each of several wrappers gets them, and only those of its own call.
+local seen = {}
+local function noting(op) return flow.wrap(op, function(_, execute, n) seen[#seen + 1] = n or "none" execute() end) end
+local TwiceOp = noting(noting(GreetOp))
+TwiceOp(1):run()
+TwiceOp(2):with({ retry = 2 }):run()
+noting(GreetOp "x"):run()
+check.same(seen, { 1, 1, 2, 2, "none" })
+local RepeatOp = flow.wrap(flow.ops.PrintOp, {
+  gives = { times = "integer" },
+  run = function(ctx, execute, text)
+    for _ = 1, #text do execute() end
+    ctx:set("times", #text)
+  end,
+})
+check.equal(RepeatOp("abc"):run().data.times, 3)
 local AroundPrintOp = flow.wrap(flow.ops.PrintOp, function(_, execute) execute() end)
 check.contains(AroundPrintOp("hello"):run():summary(), "[PrintOp] hello\n")
 check.equal(AroundPrintOp:with({ name = "LoudOp", retry = 2 })("x").name, "LoudOp")
