@@ -5,6 +5,9 @@ public import FlowEngine
 /// `HTTPOp(HTTPRequest("https://api.example/users/{name}"), into: "page")` needs `name` and gives
 /// `page`. The values are encoded for the URL. With `save` it gives the path of the file.
 public struct HTTPOp: OpConvertible {
+  /// The description of such ops, for people.
+  package static let docText = "Sends a request: needs the names in braces, gives its 'into'."
+
   private let op: Op
 
   /// Makes an op that sends a request.
@@ -38,7 +41,8 @@ public struct HTTPOp: OpConvertible {
     let pieces = try HTTPTemplate(request.urlBytes)
     let any = try FlowValueType.parse("any")
     op = Op(
-      nameBytes: "HTTPOp", needs: pieces.names.map { Declaration($0, any) },
+      nameBytes: "HTTPOp", doc: ByteString(Self.docText),
+      needs: pieces.names.map { Declaration($0, any) },
       gives: key.map { [Declaration($0, any)] } ?? [],
       body: HTTPOpBody(request, pieces, key, requester, showsProgress, makeKey, convert))
   }

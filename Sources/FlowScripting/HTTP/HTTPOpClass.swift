@@ -6,7 +6,7 @@ internal import FlowHTTP
 extension ScriptHost {
   func registerHTTPOp() {
     registerDescribed(
-      OpClass("HTTPOp", doc: "Sends a request: needs the names in braces, gives its 'into'.") {
+      OpClass("HTTPOp", doc: HTTPOp.docText) {
         [unowned self] arguments in
         let (reader, request, key) = try HTTPRequestReader.op(arguments)
         do {

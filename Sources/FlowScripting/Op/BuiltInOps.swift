@@ -7,13 +7,13 @@ extension ScriptHost {
     let ops = availableOps
     if ops.contains(.print) {
       registerDescribed(
-        OpClass("PrintOp", doc: "Logs its message.") { arguments in
+        OpClass("PrintOp", doc: PrintOp.docText) { arguments in
           PrintOp(bytes: try arguments.textBytes(1))
         })
     }
     if ops.contains(.sleep) {
       registerDescribed(
-        OpClass("SleepOp", doc: "Waits for its seconds.") { arguments in
+        OpClass("SleepOp", doc: SleepOp.docText) { arguments in
           SleepOp(try arguments.duration(1))
         })
     }
@@ -22,7 +22,7 @@ extension ScriptHost {
     if ops.contains(.http) { registerHTTPOp() }
     guard ops.contains(.exec) else { return }
     registerDescribed(
-      OpClass("ExecOp", doc: "Runs a program: gives status, stdout and stderr.") {
+      OpClass("ExecOp", doc: ExecOp.docText) {
         [unowned self] arguments in
         let (request, check) = try processRequest(arguments, canWrite: false)
         return ExecOp(request, check: check)

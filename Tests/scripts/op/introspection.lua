@@ -23,6 +23,12 @@ check.same(UploadOp.retry, { attempts = 3, delay = 0.5, factor = 1.0, max_delay 
 check.equal(UploadOp.timeout, 10.0)
 check.equal(UploadOp.grace, 5.0)
 check.equal(UploadOp.thread, "main")
+-- Ops of the library have a description, as a class and when they are made.
+for _, op in pairs(flow.ops) do check.equal(type(op.doc), "string") end
+check.equal(flow.ops.PrintOp("hello").doc, flow.ops.PrintOp.doc)
+check.equal(flow.ops.SleepOp(1).doc, flow.ops.SleepOp.doc)
+check.equal(flow.ops.ExecOp({ "true" }).doc, flow.ops.ExecOp.doc)
+check.equal(flow.ops.HTTPOp({ url = "http://localhost" }).doc, flow.ops.HTTPOp.doc)
 UploadOp.needs.image = "integer"
 check.equal(UploadOp.needs.image, "string")
 

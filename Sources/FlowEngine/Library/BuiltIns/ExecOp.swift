@@ -4,6 +4,9 @@
 /// It fails when the program can't be started and, unless `check` is false, when the program ends
 /// with a status other than 0 or by a signal. The outputs are set even then.
 public final class ExecOp: Op {
+  /// The description of such ops, for people.
+  package static let docText = "Runs a program: gives status, stdout and stderr."
+
   /// Makes an op that runs a program.
   ///
   /// - Parameters:
@@ -17,7 +20,8 @@ public final class ExecOp: Op {
       case (true, _?): ["status": "integer", "stderr": "string"]
       }
     super.init(
-      nameBytes: "ExecOp", gives: Op.declarations(gives), body: ExecBody(request, check: check))
+      nameBytes: "ExecOp", doc: ByteString(Self.docText), gives: Op.declarations(gives),
+      body: ExecBody(request, check: check))
   }
 
   /// Makes an op that runs a program in the current folder and environment, without input.

@@ -1,5 +1,8 @@
 /// Adds a message to the log.
 public final class PrintOp: Op {
+  /// The description of such ops, for people.
+  package static let docText = "Logs its message."
+
   /// Makes an op that logs one message.
   ///
   /// - Parameter message: The text that the log shows after the op's name.
@@ -7,7 +10,7 @@ public final class PrintOp: Op {
 
   /// Makes an op that logs bytes.
   package init(bytes message: ByteString) {
-    super.init(nameBytes: "PrintOp", body: PrintBody(message))
+    super.init(nameBytes: "PrintOp", doc: ByteString(Self.docText), body: PrintBody(message))
   }
 }
 

@@ -1,10 +1,13 @@
 /// Waits; everything that doesn't depend on it runs meanwhile.
 public final class SleepOp: Op {
+  /// The description of such ops, for people.
+  package static let docText = "Waits for its seconds."
+
   /// Makes an op that waits on the loop's clock.
   ///
   /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
   public init(_ duration: Duration) {
-    super.init(nameBytes: "SleepOp", body: SleepBody(duration))
+    super.init(nameBytes: "SleepOp", doc: ByteString(Self.docText), body: SleepBody(duration))
   }
 }
 
