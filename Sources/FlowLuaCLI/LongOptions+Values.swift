@@ -2,21 +2,14 @@ internal import FlowEngine
 
 /// Values of single options.
 extension LongOptions {
-  static func color(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Color {
-    for color in Color.allCases where text == ByteString(color.rawValue) { return color }
-    throw misuse("option '--color' takes 'auto', 'always' or 'never', not '\(text)'")
-  }
-
-  static func time(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Time {
-    for time in Time.allCases where text == ByteString(time.rawValue) { return time }
-    throw misuse("option '--time' takes 'clock' or 'iso', not '\(text)'")
-  }
-
-  static func progress(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Progress {
-    for progress in Progress.allCases where text == ByteString(progress.rawValue) {
-      return progress
-    }
-    throw misuse("option '--progress' takes 'auto', 'plain' or 'never', not '\(text)'")
+  /// One of the words that an option takes.
+  static func choice<Choice: RawRepresentable & CaseIterable>(
+    _ text: ByteString, of option: ByteString
+  ) throws(CommandLineArguments.Misuse) -> Choice where Choice.RawValue == String {
+    if let choice = Choice(rawValue: text.description) { return choice }
+    let words = Choice.allCases.map { "'\($0.rawValue)'" }
+    let listed = words.dropLast().joined(separator: ", ") + " or " + (words.last ?? "")
+    throw misuse("option '\(option)' takes \(ByteString(listed)), not '\(text)'")
   }
 
   static func graphFile(

@@ -283,8 +283,11 @@ public final class LuaVM {
     if reference.vm !== self { misuse("a value of one Lua state was used with another") }
   }
 
+  /// Whether the present thread may use the state.
+  package var isOnOwnThread: Bool { flowlua_is_owner(state) }
+
   func checkOwner(file: StaticString = #fileID, line: UInt = #line) {
-    guard flowlua_is_owner(state) else {
+    guard isOnOwnThread else {
       misuse(
         "a Lua state was used on a thread other than the one that made it", file: file, line: line)
     }

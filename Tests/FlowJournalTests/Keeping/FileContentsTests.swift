@@ -101,6 +101,7 @@ struct FileContentsTests {
     let test = try TestStore()
     _ = try test.open()
     try test.execute("DROP TABLE files")
+    try test.execute("DROP TABLE codes")
     try test.execute("ALTER TABLE records DROP COLUMN around")
     try test.execute("PRAGMA user_version = 1")
     let old = try test.open(isReadOnly: true)

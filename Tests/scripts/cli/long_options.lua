@@ -5,7 +5,7 @@ local check = require "check"
 local result = host.run(host.binary, { "--help" })
 check.equal(result.status, 0)
 check.equal(result.stderr, "")
-check.contains(result.stdout, "usage: ", "--summary", "--follow", "--color WORD", "--events FILE", "--graph FILE",
+check.contains(result.stdout, "usage: ", "--summary", "--follow", "--color auto|always|never", "--events FILE", "--graph FILE",
   "--check", "--virtual-clock",
   "--workers N", "--no-progress", "--version", "-e STAT", "-l NAME=MOD", "130", "143")
 for line in result.stdout:gmatch("[^\n]+") do assert(#line <= 100 or line:find("usage:", 1, true), line) end
