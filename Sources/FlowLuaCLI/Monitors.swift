@@ -61,10 +61,7 @@ final class Monitors: RunMonitor {
     {
       loop.runMonitors.append(self)
     }
-    if let files {
-      files.watch(host)
-      loop.keepsChildLogs = true
-    }
+    files?.watch(host)
     if options.trace != nil { host.logsWaits = true }
   }
 

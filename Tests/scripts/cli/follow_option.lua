@@ -42,7 +42,7 @@ check.equal(check.masked(result.stderr), [[
 ====== Flow Summary ======
 T [DataBucket] start with:
 T [OuterOp] WillStart
-T [In
+T [OuterOp/In
 ner] WillStart
 In\nner | ====== Flow Summary ======
 In\nner | T [DataBucket] start with:
@@ -51,7 +51,7 @@ In\nner | ner] WillStart
 In\nner | T [In
 In\nner | ner] DidFinish: successfully
 In\nner | T [DataBucket] end with:
-OuterOp | T [In
+OuterOp | T [OuterOp/In
 OuterOp | ner] DidFinish: successfully
 In\nner | Flow isSuccess: true
 In\nner | ======    Ending    ======

@@ -24,8 +24,10 @@ first
 T [DataBucket] start with:
 key: <redacted>
 T [OuterOp] WillStart
-T [InnerOp] WillStart
-T [InnerOp] DidFinish: successfully
+T [OuterOp/InnerOp] WillStart
+T [OuterOp/InnerOp] said "so"
+]] .. "\255\n" .. [[
+T [OuterOp/InnerOp] DidFinish: successfully
 T [DataBucket] add for other: 1
 T [OuterOp] DidFinish: successfully
 T [DataBucket] end with:

@@ -21,8 +21,9 @@ check.equal(run.ok, false)
 check.same(children, { "closed" })
 check.equal(child.state, "cancelled")
 check.contains(child.error.message, "cancelled: ", "bad")
-check.contains(check.masked(run:summary()), "T [StartOp] WillStart\nT [child] WillStart\nT [child] DidFinish: cancelled: ",
-  "T [StartOp] DidFinish: withError: ")
+check.contains(check.masked(run:summary()),
+  "T [StartOp] WillStart\nT [StartOp/child] WillStart\nT [StartOp/ChildOp] WillStart\n",
+  "T [StartOp/child] DidFinish: cancelled: ", "T [StartOp] DidFinish: withError: ")
 
 children = {}
 run = starter(function() flow.sleep(10) end, { timeout = 5 }):run()
@@ -44,7 +45,8 @@ check.equal(settled, 1)
 check.equal(child.error.message, "cancelled")
 check.contains(check.masked(run:summary()), [[
 T [NextOp] DidFinish: successfully
-T [child] DidFinish: cancelled
+T [StartOp/ChildOp] DidFinish: cancelled
+T [StartOp/child] DidFinish: cancelled
 T [DataBucket] end with:
 ]])
 

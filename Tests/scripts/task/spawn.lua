@@ -76,7 +76,7 @@ local ChildOp = flow.op("ChildOp", function() end)
 run = flow.op("ParentOp", function()
   flow.spawn(function() flow.sleep(0) ChildOp:run() end):await()
 end):run()
-check.contains(run:summary(), "[ChildOp] WillStart", "[ChildOp] DidFinish: successfully")
+check.contains(run:summary(), "[ParentOp/ChildOp] WillStart", "[ParentOp/ChildOp] DidFinish: successfully")
 
 -- A timeout stops what an op's task is busy with.
 run = flow.op("BusyOp", {

@@ -22,9 +22,11 @@ package struct LogBound {
   }
 
   mutating func noteDropped(events: Int, _ executions: ExecutionCounts) {
-    droppedEvents += events
+    noteDropped(events: events)
     self.executions = executions
   }
+
+  mutating func noteDropped(events: Int) { droppedEvents += events }
 
   /// A sentence about what has been dropped; nil if nothing has.
   package var note: ByteString? {

@@ -17,8 +17,8 @@ public final class EventLog {
   let began: Int64
   let wallBase: Int64
   @exclusivity(unchecked) private(set) var scopes: ContiguousArray<LogScope> = []
-  /// The logs of the runs that its ops have started, by their scopes; nil unless a view wants them.
-  var childLogs: [UInt32: EventLog]?
+  /// The logs of the runs that its ops have started; see ChildLogs.swift.
+  var children = ChildLogs()
   /// The paths of scopes that have been read; see EventLog+Identity.swift.
   var scopePaths: [UInt32: ByteString] = [:]
   /// The labels of items; see EventLog+Labels.swift.
@@ -96,6 +96,7 @@ public final class EventLog {
   deinit {
     for chunk in chunks { chunk.deallocate() }
     account?.release(counted)
+    children.releaseAll()
   }
 
   /// Counts the memory of the log from now on.
@@ -126,13 +127,18 @@ public final class EventLog {
   @inline(__always)
   var count: Int { appended &- removed }
 
+  /// The number of records of this log and of those that it keeps.
+  package var recordCountWithChildren: Int { sumWithChildren(\.count) }
+
   /// The number of records that were ever appended to this log and to those that it keeps.
-  package var allAppended: Int {
+  package var allAppended: Int { sumWithChildren(\.appended) }
+
+  private func sumWithChildren(_ number: (EventLog) -> Int) -> Int {
     var sum = 0
     var open = [self]
     while let log = open.popLast() {
-      sum += log.appended
-      if let inner = log.childLogs?.values { open += inner }
+      sum += number(log)
+      open += log.children.logs.values
     }
     return sum
   }
@@ -145,14 +151,6 @@ public final class EventLog {
   func addScope(_ scope: LogScope) -> UInt32 {
     scopes.append(scope)
     return UInt32(truncatingIfNeeded: scopes.count - 1)
-  }
-
-  /// Keeps the log of a run that an op has started, as long as this one.
-  func keep(_ log: EventLog, of scope: UInt32) {
-    var logs = childLogs ?? [:]
-    childLogs = nil
-    logs[scope] = log
-    childLogs = logs
   }
 
   /// Appends a record without texts. Used on the hot path: everything stays in registers.

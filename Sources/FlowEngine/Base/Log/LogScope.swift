@@ -32,10 +32,13 @@ struct LogScope {
   let parts: (any LogParts)?
   /// When the enclosed execution could have started, in nanoseconds of the loop's clock.
   let queued: Int64
+  /// Whether the run of a `child` executes a step of a machine.
+  let isStep: Bool
 
   init(
     parent: UInt32, position: UInt32, attempt: UInt32, number: UInt32 = 0, kind: Kind,
-    name: ByteString, parts: (any LogParts)? = nil, queued: Int64
+    name: ByteString, parts: (any LogParts)? = nil, queued: Int64,
+    isStep: Bool = false
   ) {
     self.parent = parent
     self.position = position
@@ -45,5 +48,6 @@ struct LogScope {
     self.name = name
     self.parts = parts
     self.queued = queued
+    self.isStep = isStep
   }
 }

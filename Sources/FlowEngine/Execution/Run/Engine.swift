@@ -15,8 +15,6 @@ final class Engine: WorkScheduler {
   var eventSinks: [any EventSink] = []
   var runMonitors: [any RunMonitor] = []
   var runWatch: (any RunWatch)?
-  /// Whether the log of a run keeps those of the runs that its ops start.
-  var keepsChildLogs = false
   var trace: TraceContext?
   var codeContext: (() -> OpContext?)?
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
@@ -167,12 +165,6 @@ extension EventLoop {
       keys.account = newValue
       memoryMeter = newValue
     }
-  }
-  /// Whether the log of each run started from now on keeps the logs of the runs that its ops start, so that
-  /// a view of the run can show what is in these; costs the memory of those logs.
-  package var keepsChildLogs: Bool {
-    get { engine.keepsChildLogs }
-    set { engine.keepsChildLogs = newValue }
   }
   /// The distributed trace that programs and requests of ops continue: they get the span of their op, unless
   /// they say otherwise. nil, the default, leaves them alone.

@@ -41,7 +41,6 @@ extension EventLoop {
     let (outer, inner) = (engine, inner.engine)
     inner.eventSinks = outer.eventSinks
     inner.runMonitors = outer.runMonitors
-    inner.keepsChildLogs = outer.keepsChildLogs
     inner.memory = outer.memory
     // No handle of an execution or task of one loop is ever valid on the other.
     inner.lastTaskID = max(outer.lastTaskID, inner.lastTaskID)

@@ -356,9 +356,11 @@ public final class Run: FlowTask<DataBucket> {
     let scope = outer.log.addScope(
       LogScope(
         parent: owner.scope, position: owner.position, attempt: 1,
-        number: owner.nextInnerNumber(), kind: .child, name: op.nameBytes, queued: log.began))
+        number: owner.nextInnerNumber(), kind: .child, name: op.nameBytes, queued: log.began,
+        isStep: undos != nil))
     self.outer = (outer, scope)
-    if loop.engine.keepsChildLogs { outer.log.keep(log, of: scope) }
+    // What executes items for another loop has no views.
+    if !outer.isStandIn { outer.log.children.add(log, of: scope) }
     lineage = outer.lineage(scope: scope, position: LogRecord.ownPosition)
     outer.log.append(
       .start, time: log.began, scope: scope, position: LogRecord.ownPosition)
@@ -373,6 +375,8 @@ public final class Run: FlowTask<DataBucket> {
       .finish, time: time, scope: scope, position: LogRecord.ownPosition,
       first: error.map { run.log.payload($0.logLine) } ?? .none,
       second: .integer(time - log.began))
+    let dropped = run.log.children.end(scope, hasFailed: error != nil, limit: run.logLimit)
+    run.log.bound.noteDropped(events: dropped)
   }
 
   override func conclude() {

@@ -352,7 +352,7 @@ private final class LogReader {
     self.root = root
     self.resuming = resuming
     known = [0: root]
-    unread = log.childLogs ?? [:]
+    unread = log.children.logs
     itemNames = ContiguousArray(repeating: nil, count: log.scopes.count)
     parents = ContiguousArray(repeating: -1, count: log.scopes.count)
   }

@@ -49,21 +49,33 @@ extension EventLog {
   func summary(
     _ options: SummaryOptions, isSuccess: Bool?, most: Int = .max
   ) -> ByteString {
-    var writer = SummaryWriter(log: self, options: options)
-    writer.begin()
-    if let note = droppedNote { writer.output += ByteString("… \(note) …\n").bytes }
-    let omitted = max(0, recordCount - most)
+    var writers: ContiguousArray = [SummaryWriter(log: self, options: options)]
+    writers[0].begin()
+    if let note = droppedNote { writers[0].output += ByteString("… \(note) …\n").bytes }
+    let omitted = max(0, recordCountWithChildren - most)
     let first = omitted > 0 ? most / 2 : .max
-    var place = Place()
+    var records = MergedRecords(self)
     var number = 0
-    while let record = record(at: &place) {
+    while let (record, source) = records.next() {
       if number == first {
-        writer.output += ByteString("… \(omitted) records of the log are left out here …\n").bytes
+        writers[0].output +=
+          ByteString("… \(omitted) records of the log are left out here …\n").bytes
       }
-      if number < first || number >= first + omitted { writer.write(record) }
+      if number < first || number >= first + omitted {
+        writers[source].write(record)
+        if source > 0 {
+          let lines = writers[source].takeOutput()
+          writers[0].output += lines.bytes
+        }
+      }
+      // A log of a run that this record begins.
+      for child in records.sources[writers.count...] {
+        let prefix = child.outer.map { writers[$0.source].prefix(of: $0.scope) }
+        writers.append(SummaryWriter(log: child.log, options: options, within: prefix))
+      }
       number += 1
     }
-    writer.end(isSuccess: isSuccess)
-    return ByteString(writer.output)
+    writers[0].end(isSuccess: isSuccess)
+    return ByteString(writers[0].output)
   }
 }

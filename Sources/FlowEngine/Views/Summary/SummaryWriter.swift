@@ -4,6 +4,9 @@ import Glibc
 struct SummaryWriter {
   let log: EventLog
   let options: SummaryOptions
+  /// The names before those of the lines of a run that an op has started.
+  private let prefix: ByteString
+  private let isInner: Bool
   var output: [UInt8] = []
   /// The second that `clock` shows: one call of localtime_r serves all events of a second.
   private var second: Int64 = .min
@@ -11,10 +14,14 @@ struct SummaryWriter {
   private var itemsPrefixes: [UInt32: ByteString] = [:]
   private var clock = tm()
 
-  init(log: EventLog, options: SummaryOptions) {
+  /// `prefix` is nil unless an op has started the run: the lines about the run itself are then in the outer log, and the
+  /// values that it sets have no lines, as those of items.
+  init(log: EventLog, options: SummaryOptions, within prefix: ByteString? = nil) {
     self.log = log
+    self.prefix = prefix ?? ""
+    isInner = prefix != nil
     self.options = options
-    output.reserveCapacity(log.count * 48)
+    if !isInner { output.reserveCapacity(log.count * 48) }
   }
 
   /// Removes and returns the lines so far.
@@ -35,6 +42,7 @@ struct SummaryWriter {
   }
 
   mutating func write(_ record: LogRecord) {
+    if isInner, isOfRun(record) { return }
     if record.kind == .snapshotEntry {
       write("\(keyName(record)): \(value(record.firstPayload))\n")
       return
@@ -62,7 +70,7 @@ struct SummaryWriter {
         write(" (\(FlowValue.text(ofSeconds: seconds))s)")
       }
       write("\n")
-    case .noCase, .caseFailed: write("[Cases] \(log.caseMessage(of: record))\n")
+    case .noCase, .caseFailed: write("[\(prefix)Cases] \(log.caseMessage(of: record))\n")
     case .log, .kept, .retry, .transition:
       write("[\(opName(record))] \(log.text(record.firstPayload))\n")
     case .state: write("[\(opName(record))] state: \(value(record.firstPayload))\n")
@@ -75,7 +83,7 @@ struct SummaryWriter {
     case .remove: write("[DataBucket] remove for \(keyName(record))\n")
     case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused:
       let (speaker, text) = log.groupMessage(of: record)
-      write("[\(speaker)] \(text)\n")
+      write("[\(prefix)\(speaker)] \(text)\n")
     }
   }
 
@@ -90,11 +98,29 @@ struct SummaryWriter {
   }
 
   private mutating func opName(_ record: LogRecord) -> ByteString {
-    log.shown(itemsPrefix(of: record.scope) + log.displayName(of: record))
+    log.shown(prefix(of: record.scope) + log.displayName(of: record))
   }
 
-  /// The names of the items of groups that a scope is in, each with `/` after it: the name of an op within an item isn't
-  /// unique.
+  /// Whether a record is about the run itself, or about its data.
+  private func isOfRun(_ record: LogRecord) -> Bool {
+    switch record.kind {
+    case .startWith, .endWith, .snapshotEntry, .add, .replace, .remove: true
+    case .start, .executed, .finish: log.id(of: record) == 0
+    default: false
+    }
+  }
+
+  /// The names before that of an op: those of the ops that have started the runs around it, and `itemsPrefix`.
+  mutating func prefix(of scope: UInt32) -> ByteString {
+    let prefix = prefix + itemsPrefix(of: scope)
+    return prefix.count > Self.longestPrefix ? "…/" : prefix
+  }
+
+  /// Runs can have started each other in a row of any length.
+  private static let longestPrefix = 1000
+
+  /// The names of the items of groups that a scope is in, and that of the op that has started a run, each with `/` after
+  /// it: the name of an op within an item isn't unique.
   private mutating func itemsPrefix(of scope: UInt32) -> ByteString {
     if let known = itemsPrefixes[scope] { return known }
     // Scopes can be nested to any depth: the outermost ones are made first.
@@ -107,8 +133,10 @@ struct SummaryWriter {
       } else if let known = itemsPrefixes[place.parent] {
         prefix = known
         // A group has the position of its step, and what an item executes over its own data the item's name.
-        if place.kind != .group, place.kind != .inner,
+        let isItem =
           log.subject(scope: log.scopes[Int(place.parent)], position: place.position).index > 0
+        if place.kind == .child && !place.isStep
+          || isItem && place.kind != .group && place.kind != .inner
         {
           prefix = "\(known)\(log.displayName(scope: place.parent, position: place.position))/"
         }

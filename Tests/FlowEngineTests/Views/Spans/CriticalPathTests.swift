@@ -75,7 +75,6 @@ struct CriticalPathTests {
     for seed in RandomFlows.firstSeed..<RandomFlows.firstSeed + RandomFlows.count(150) {
       var maker = SpanFlowMaker(seed)
       let loop = makeLoop()
-      loop.keepsChildLogs = seed % 2 == 0
       let run = maker.flow(depth: 3).start(on: loop)
       if maker.random.next() % 4 == 0 {
         let timer = waitingOp("TimerOp", 1).start(on: loop)
@@ -88,24 +87,16 @@ struct CriticalPathTests {
       _ = loop.unobservedFailures
       let spans = RunSpans(run)
       check(spans, seed)
-      // Only those that have started a run of their own have logs of other runs.
+      // Those of the logs of runs that ops have started aren't events of the run.
+      let own = spans.spans.filter { $0.log == 0 && $0.kind != .group && $0.parent >= 0 }
       let starts = run.events.filter { $0.kind == .start && $0.parent != nil }
-      if !loop.keepsChildLogs {
-        #expect(
-          spans.spans.count(where: { $0.kind != .group && $0.parent >= 0 }) == starts.count,
-          "seed \(seed)")
+      #expect(own.count == starts.count, "seed \(seed)")
+      let failed = run.events.count {
+        let message = $0.message ?? ""
+        return $0.kind == .finish && $0.parent != nil && message != "successfully"
+          && !message.hasPrefix("cancelled")
       }
-      let finishes = run.events.filter { $0.kind == .finish && $0.parent != nil }
-      if !loop.keepsChildLogs {
-        let failed = finishes.count {
-          let message = $0.message ?? ""
-          return message != "successfully" && !message.hasPrefix("cancelled")
-        }
-        #expect(
-          spans.spans.count { $0.outcome == .failed && $0.kind != .group && $0.parent >= 0 }
-            == failed,
-          "seed \(seed)")
-      }
+      #expect(own.count { $0.outcome == .failed } == failed, "seed \(seed)")
     }
   }
 

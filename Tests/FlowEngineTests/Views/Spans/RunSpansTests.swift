@@ -139,10 +139,9 @@ struct RunSpansTests {
     #expect(problems[0].examples == [2])
   }
 
-  @Test("The log of a run that an op has started is read if it was kept")
+  @Test("The log of a run that an op has started is read")
   func keptLogsOfChildRunsAreRead() throws {
     let loop = makeLoop()
-    loop.keepsChildLogs = true
     let inner = Flow("child").data("list", [Int64(1), 2].flowValue)
       .addGrouped(waitingOp("InOp"), GroupDispatcher(input: "list", maxConcurrent: 1, as: "x"))
     let body = ChildBody(inner)
