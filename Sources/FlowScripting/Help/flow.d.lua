@@ -271,7 +271,8 @@ local Op = {}
 ---@return flow.Run run
 function Op:start(data, options) end
 
----Starts the op and waits until it has settled. A failure isn't raised: check `run.ok` or `run.error`.
+---Starts the op and waits until it has settled. A failure isn't raised: check `run.ok` or `run.error`. One that nothing
+---looks at is reported when the script ends, also that of a run within an op.
 ---@async
 ---@param data? flow.Data The initial data.
 ---@param options? flow.StartOptions
