@@ -85,6 +85,10 @@ void flowsystem_on_ending_signal(int number);
 /// Installs a handler unless other code handles the signal, or it is ignored.
 void flowsystem_catch_unless_taken(int number, void (*handler)(int));
 
+/// From now on what can't be written to stdout or stderr for a second is dropped, so that the process can end. Called on the
+/// main thread. Safe in a signal handler.
+void flowsystem_release_stuck_streams(void);
+
 /// Wakes the loop that signals wake, if there is one. Safe in a signal handler.
 void flowsystem_wake_loop(void);
 

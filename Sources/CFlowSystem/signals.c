@@ -80,6 +80,7 @@ static bool ask(int number, const request *what) {
   if (what->is_asked == NULL) {
     atomic_store(&was_asked_to_end, true);
     if (what == &interruption) atomic_store(&was_interrupted, true);
+    flowsystem_release_stuck_streams();
   }
   what->function(what->context);
   flowsystem_wake_loop();
