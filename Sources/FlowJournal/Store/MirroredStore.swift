@@ -327,17 +327,16 @@ package final class MirroredStore {
       try entries(of: mirror.script, onlyReadable: true).filter { now - $0.message.time > seconds })
   }
 
-  /// Removes runs of the script by the rule of `JournalStore.prune`: finished ones that are old and not among the last
-  /// ones, and others that are old.
+  /// Removes the finished runs of the script that are old and not among the last ones. Others stay, however old they are:
+  /// the clock of one machine must not take a run from all.
   package func prune(sparing id: ByteString) throws(FlowError) {
-    let entries = try entries(of: mirror.script, onlyReadable: true)
-    let last = Set(
-      entries.filter { $0.message.state == .finished }.suffix(JournalStore.keptRuns).map(\.run.id))
+    let finished = try entries(of: mirror.script, onlyReadable: true).filter {
+      $0.message.state == .finished
+    }
     let now = WallClock.now()
     _ = try removeAll(
-      entries.filter {
+      finished.dropLast(JournalStore.keptRuns).filter {
         now - $0.message.time > JournalStore.keptTime && $0.run.id != id
-          && !($0.message.state == .finished && last.contains($0.run.id))
       })
   }
 
