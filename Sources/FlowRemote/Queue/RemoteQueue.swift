@@ -116,8 +116,17 @@ package final class RemoteQueue {
     }
   }
 
-  /// Closes the connection.
-  package func close() { connection.close() }
+  /// Closes the connection, once the parts of objects that were being sent are removed, or a second later.
+  package func close() {
+    guard objects.isSending else { return connection.close() }
+    let external = connection.loop.mailbox.begin()
+    let end = { [connection] in
+      connection.close()
+      external.end()
+    }
+    connection.loop.scheduleAside(after: .seconds(1), end)
+    objects.stopUploads(then: end)
+  }
 
   private static func puller(
     _ jetStream: JetStream, _ stream: ByteString, _ consumer: ByteString,

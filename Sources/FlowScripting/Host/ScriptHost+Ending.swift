@@ -128,6 +128,10 @@ extension ScriptHost {
     }
     isEndingProcess = true
     cancelEverything(reason: Self.termination)
+    if let remote = openRemote {
+      remote.close(isTerminated: true)
+      _ = loop.run { remote.hasEnded }
+    }
     onTerminated?()
     TemporaryPaths.shared.removeAll()
     onTermination?()

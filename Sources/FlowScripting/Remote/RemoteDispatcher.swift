@@ -588,8 +588,9 @@ final class RemoteDispatcher {
 
   // MARK: The end
 
-  /// Removes everything of the script from the server, and closes the connection.
-  func close() {
+  /// Removes everything of the script from the server, and closes the connection. `isTerminated`: a signal ends the process;
+  /// all ops were cancelled, and reports stay for a process that continues a kept run.
+  func close(isTerminated: Bool = false) {
     watch?.cancel()
     reports?.stop()
     (reports, order) = (nil, nil)
@@ -598,11 +599,13 @@ final class RemoteDispatcher {
     let sequences = Set(jobs.values.compactMap { $0.parcel?.sequence })
     jobs = [:]
     queue.sendWaitingReplies()
-    requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination), queue)
+    if !isTerminated {
+      requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination), queue)
+      queue.removeScript(id, jobs: sequences)
+      for earlier in keptResults.earlier { queue.removeScript(earlier, jobs: []) }
+    }
     uploads?.removeStored()
     (uploads, outbox) = (nil, nil)
-    queue.removeScript(id, jobs: sequences)
-    for earlier in keptResults.earlier { queue.removeScript(earlier, jobs: []) }
     queue.close()
     ending = queue.connection
   }

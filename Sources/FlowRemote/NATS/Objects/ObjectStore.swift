@@ -6,6 +6,10 @@ package final class ObjectStore {
   package let bucket: ByteString
   let jetStream: JetStream
   var connection: NATSConnection { jetStream.connection }
+  /// What is being sent, by the ids of the parts.
+  private var uploads: [ByteString: ObjectUpload] = [:]
+  /// Called when nothing is being sent any more; set when nothing more may be.
+  private var whenStopped: (() -> Void)?
 
   /// The size of a part.
   static let chunkSize = 1 << 17
@@ -151,30 +155,48 @@ package final class ObjectStore {
   ) {
     let upload: ObjectUpload
     do throws(FlowError) {
+      if whenStopped != nil { throw Self.stop }
       upload = try ObjectUpload(self, source)
     } catch {
       return then(.failure(error))
+    }
+    uploads[upload.nuid] = upload
+    func end(_ result: Result<ObjectInfo, FlowError>) {
+      uploads[upload.nuid] = nil
+      if uploads.isEmpty { whenStopped?() }
+      then(result)
     }
     upload.start { [self] result in
       switch result {
       case .success(let sent):
         if let digest, sent.digest != digest {
-          return purgeChunks(upload.nuid) {
-            then(.failure(FlowError(.error, "the file was changed while it was sent")))
+          return purgeUpload(upload) {
+            end(.failure(FlowError(.error, "the file was changed while it was sent")))
           }
         }
         let info = ObjectInfo(
           name: name, nuid: upload.nuid, size: sent.size, chunks: sent.chunks, digest: sent.digest,
           modified: ObjectInfo.currentTime())
         publish(info) { [self] error in
-          // The parts of what it replaces, or its own without a description.
-          purgeChunks(error == nil ? earlier?.nuid : upload.nuid) {
-            then(error.map { .failure($0) } ?? .success(info))
-          }
+          // Its own parts without a description, or those of what it replaces.
+          if let error { return purgeUpload(upload) { end(.failure(error)) } }
+          purgeChunks(earlier?.nuid) { end(.success(info)) }
         }
-      case .failure(let error): purgeChunks(upload.nuid) { then(.failure(error)) }
+      case .failure(let error): purgeUpload(upload) { end(.failure(error)) }
       }
     }
+  }
+
+  private static let stop = FlowError(.error, "the object wasn't sent: the connection is closed")
+
+  /// Whether something is being sent.
+  package var isSending: Bool { !uploads.isEmpty }
+
+  /// Stops what is being sent and removes its parts; nothing more can be sent. `then` is called when they are gone.
+  package func stopUploads(then: @escaping () -> Void) {
+    whenStopped = then
+    if uploads.isEmpty { return then() }
+    for upload in Array(uploads.values) { upload.stop(Self.stop) }
   }
 
   /// Stores a description, which replaces the one before.
@@ -189,6 +211,15 @@ package final class ObjectStore {
   private func purgeChunks(_ nuid: ByteString?, then: @escaping () -> Void) {
     guard let nuid, !nuid.isEmpty else { return then() }
     jetStream.purge(stream, subject: chunkSubject(nuid)) { _ in then() }
+  }
+
+  /// Removes the parts of an upload that has failed. The server may have been given more than it has stored: it is asked
+  /// until there are none.
+  private func purgeUpload(_ upload: ObjectUpload, then: @escaping () -> Void) {
+    jetStream.purge(stream, subject: chunkSubject(upload.nuid)) { [self] result in
+      if case .success(1...) = result { return purgeUpload(upload, then: then) }
+      then()
+    }
   }
 
   /// Deletes an object without a wait for the server's reply: for one that was stored over this connection.

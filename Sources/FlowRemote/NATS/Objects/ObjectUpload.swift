@@ -26,6 +26,8 @@ final class ObjectUpload {
   private var sent = Sent()
   private var unacknowledged = 0
   private var isSending = false
+  /// Requested when no further part is to be sent.
+  private let stopped = Cancellation()
   /// The failure of a part while others were being sent.
   private var failure: FlowError?
   private var hasEnded = false
@@ -45,6 +47,12 @@ final class ObjectUpload {
   func start(then: @escaping (Result<Sent, FlowError>) -> Void) {
     self.then = then
     sendMore()
+  }
+
+  /// Ends the upload with an error, unless it has ended.
+  func stop(_ error: FlowError) {
+    stopped.request()
+    finish(.failure(error))
   }
 
   /// Ends the upload, once no thread sends: what it left is removed then.
@@ -79,9 +87,9 @@ final class ObjectUpload {
     isSending = true
     unacknowledged += room
     let prepared = requests
-    store.connection.loop.offload { [source, digest, publish] in
+    store.connection.loop.offload { [source, digest, publish, stopped] in
       Result { () throws(FlowError) in
-        try Self.step(source, digest, subject, prepared.map(\.reply), publish)
+        try Self.step(source, digest, subject, prepared.map(\.reply), stopped, publish)
       }
     } then: { [self] result in
       isSending = false
@@ -95,10 +103,10 @@ final class ObjectUpload {
   /// Sends as many parts as there are subjects for their acknowledgements.
   private static func step(
     _ source: ObjectSource, _ digest: ObjectDigest, _ subject: ByteString, _ replies: [ByteString],
-    _ publish: (ByteString, ByteString, ByteString) -> ByteString?
+    _ stopped: Cancellation, _ publish: (ByteString, ByteString, ByteString) -> ByteString?
   ) throws(FlowError) -> Step {
     var step = Step()
-    for reply in replies {
+    for reply in replies where !stopped.isRequested {
       let part = try source.next(ObjectStore.chunkSize)
       if part.isEmpty {
         step.digest = try digest.end()
