@@ -6,7 +6,7 @@ internal import FlowScripting
 struct Option: Sendable {
   enum Section: CaseIterable { case flowlua, machines, limits }
 
-  /// What follows the name.
+  /// The part that follows the name.
   enum Value {
     case none
     /// A word, the next one or after `=`. `need` is the end of the message without one.

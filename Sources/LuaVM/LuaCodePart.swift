@@ -34,7 +34,7 @@ package struct LuaCodePart {
     case module(ByteString, [UInt8])
     /// Other bytes to compare.
     case bytes([UInt8])
-    /// What was there before.
+    /// A table, function or object that was there before.
     case known
   }
 
@@ -70,7 +70,7 @@ package struct LuaCodePart {
 }
 
 extension LuaCodePart.Value {
-  /// What a part has in the form: a tag (codec.h), and what follows it.
+  /// Reads the bytes of a part: a tag (codec.h), and what follows it.
   fileprivate init(_ bytes: UnsafeRawBufferPointer) {
     let all = Array(bytes)
     switch bytes.first {

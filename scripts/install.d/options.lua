@@ -20,7 +20,7 @@ for line in help:gmatch "[^\n]*" do
   end
 end
 
--- What a value is, by how the help writes it.
+-- The kind of a value, by how the help writes it.
 local kinds = {
   { "PATH,", "paths" }, { "DIR,", "folders" }, { "HOST,", "hosts" }, { "VARIABLE,", "variables" },
   { "FILE", "files" }, { "DIR", "folders" }, { "FOLDER", "folders" },

@@ -1,6 +1,6 @@
 internal import FlowEngine
 
-/// What is known of code that has changed.
+/// The changes of code that are known.
 struct CodeChanges {
   struct Pair: Hashable {
     let before: Digest
@@ -9,12 +9,12 @@ struct CodeChanges {
 
   /// The code of which is written what it consists of.
   var written: Set<Digest> = []
-  /// What differs, in words: all items of a group have the same.
+  /// The differences, in words: all items of a group have the same.
   var found: [Pair: ByteString?] = [:]
 }
 
 extension KnownCode {
-  /// What differs, in words; nil when only the op's own function does.
+  /// The differences, in words; nil when only the op's own function differs.
   static func change(from before: [Detail], to now: [Detail]) -> ByteString? {
     // Several may have one name: then the order tells them apart.
     var known = Dictionary(grouping: before, by: \.name).mapValues { $0.map(\.content)[...] }

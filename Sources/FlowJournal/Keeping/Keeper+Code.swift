@@ -1,6 +1,6 @@
 internal import FlowEngine
 
-// What the code of an op consists of, and what of it has changed.
+// The parts of an op's code, and which of them have changed.
 extension Keeper {
   /// Has what new code consists of written, once for each code.
   func noteCode(_ digest: Digest, _ work: KeptWork) {
@@ -11,7 +11,7 @@ extension Keeper {
     if !details.isEmpty { kept.write(KnownCode(code: digest, details: details)) }
   }
 
-  /// What differs in code, in words; nil when only the op's own function does, or nothing is known.
+  /// The differences of code, in words; nil when only the op's own function differs, or nothing is known.
   func codeChange(from known: Digest, to digest: Digest, _ work: KeptWork) -> ByteString? {
     let pair = CodeChanges.Pair(before: known, now: digest)
     if let change = changes.found[pair] { return change }

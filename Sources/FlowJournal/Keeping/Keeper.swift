@@ -50,9 +50,9 @@ package final class Keeper: RunKeeper {
   private var warned: Set<ByteString> = []
   /// The code of the op whose items a group executes; it is compared once for all of them.
   @exclusivity(unchecked) var code: KeptCode?
-  /// What is known of code that differs from earlier one, and of which code is written what it consists of.
+  /// The known differences from earlier code, and the code whose parts are written.
   @exclusivity(unchecked) var changes = CodeChanges()
-  /// What became of the ops, if another process has executed some.
+  /// How many ops were kept or executed, if another process has executed some.
   private var counts: KeptCounts?
   /// Executions that have begun in this turn of the loop.
   @exclusivity(unchecked) private var begun: [OpKeeping] = []
@@ -100,7 +100,7 @@ package final class Keeper: RunKeeper {
     if !records.isEmpty { counts = KeptCounts() }
   }
 
-  /// What was kept of an earlier process, and what was executed again and why: `58 kept, 1 again: had failed`; nil for a
+  /// How much of an earlier process was kept, and how much is executed again and why: `58 kept, 1 again: had failed`; nil for a
   /// run that begins.
   package var summary: ByteString? { counts?.text }
 

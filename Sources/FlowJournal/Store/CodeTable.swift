@@ -44,7 +44,7 @@ final class CodeTable {
     try insert.run()
   }
 
-  /// What the code of a run consists of; empty when it isn't known, or the row isn't what was written.
+  /// The parts of a code of a run; empty when they aren't known, or the row isn't what was written.
   func details(of code: Digest, in run: Int64) throws(FlowError) -> [KnownCode.Detail] {
     if isThere == nil { isThere = try StoreSchema.hasCodes(database) }
     if isThere == false { return [] }

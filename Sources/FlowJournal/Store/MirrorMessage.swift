@@ -32,7 +32,7 @@ struct MirrorMessage {
   var head: Head?
   /// The numbers of the records are those within the run, and all values are in them.
   var records: [OpRecord] = []
-  /// What new code consists of.
+  /// New code with its parts.
   var codes: [KnownCode] = []
 
   /// Since version 2 records have the number of the outer record, since version 3 there is code; all are read.

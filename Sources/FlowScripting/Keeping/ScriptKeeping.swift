@@ -128,7 +128,7 @@ package final class ScriptKeeping: RunMonitor {
     if case .run = options.resumption { true } else { false }
   }
 
-  /// What was kept of an earlier process, and what was executed again and why; nil for a run that begins.
+  /// How much of an earlier process was kept, and how much executed again and why; nil for a run that begins.
   package var summary: ByteString? { isRehearsal ? nil : (keeper as? Keeper)?.summary }
 
   /// Whether there is something to resume: a run has begun and hasn't been ended.

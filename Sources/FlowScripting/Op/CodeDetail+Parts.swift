@@ -2,10 +2,10 @@ internal import FlowEngine
 internal import LuaVM
 
 extension CodeDetail {
-  /// What the parts of a form are, in words.
+  /// The parts of a form, in words.
   ///
-  /// An upvalue is named by itself, whatever function it is of, as people know it by that name; several of one name are
-  /// told apart by their order.
+  /// An upvalue is named by itself, whatever function it is of, as people know it by that name; several of one name
+  /// differ by their order.
   static func list(_ parts: [LuaCodePart]) -> [CodeDetail] {
     var details: [CodeDetail] = []
     /// The ways to the tables, functions and objects; none to one that has no name.
@@ -40,7 +40,7 @@ private enum CodeWay {
   case root
   case arguments
   case named(_ noun: ByteString, ByteString)
-  /// What describes an object of the host, which has this name.
+  /// A part of the description of an object of the host, which has this name.
   case within(ByteString, ByteString)
 
   init?(to part: LuaCodePart, from owner: CodeWay?) {

@@ -72,7 +72,7 @@ for _, case in ipairs(cases) do try(case[1], case[2], nil, case[3], 2) end
 try(nil, nil, "helper", "module 'helper' differs", 2)
 try(nil, nil, "late", "module 'late' differs", 2)
 
--- What a wrapper holds has names, too.
+-- Variables of wrappers have names, too.
 local script = kept.script(text)
 flow.fs.write(script.folder .. "/helper.lua", "return { mark = 1 }")
 script:run { "--keep" }

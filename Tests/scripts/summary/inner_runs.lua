@@ -1,4 +1,4 @@
--- The lines of a run that an op has started stand in the summary of the run around it, with the name of that op.
+-- The summary of a run has the lines of the runs that its ops have started, with the name of that op.
 local flow, check = require "flow", require "check"
 
 local LeafOp = flow.op("LeafOp", function(ctx, text)

@@ -359,7 +359,7 @@ public final class Run: FlowTask<DataBucket> {
         number: owner.nextInnerNumber(), kind: .child, name: op.nameBytes, queued: log.began,
         isStep: undos != nil))
     self.outer = (outer, scope)
-    // What executes items for another loop has no views.
+    // Execution of items for another loop has no views.
     if !outer.isStandIn { outer.log.children.add(log, of: scope) }
     lineage = outer.lineage(scope: scope, position: LogRecord.ownPosition)
     outer.log.append(

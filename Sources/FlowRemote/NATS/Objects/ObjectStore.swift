@@ -6,7 +6,7 @@ package final class ObjectStore {
   package let bucket: ByteString
   let jetStream: JetStream
   var connection: NATSConnection { jetStream.connection }
-  /// What is being sent, by the ids of the parts.
+  /// The uploads that are open, by the ids of their parts.
   private var uploads: [ByteString: ObjectUpload] = [:]
   /// Called when nothing is being sent any more; set when nothing more may be.
   private var whenStopped: (() -> Void)?
