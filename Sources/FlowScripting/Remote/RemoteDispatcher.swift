@@ -35,6 +35,10 @@ final class RemoteDispatcher {
   private var codes: [ByteString: Preparation] = [:]
   private var consumers: [RemoteTags: Preparation] = [:]
   private var uploads: RemoteUploads?
+  /// The job whose next loss would be the last one, and those that wait for its end: each of them may be what has ended the
+  /// machines of all.
+  private var suspect: Job?
+  private var suspects: [Job] = []
   private var outbox: RemoteOutbox?
   private var reports: JetStreamPuller?
   private var order: RemoteReportOrder?
@@ -137,6 +141,7 @@ final class RemoteDispatcher {
   private func remove(_ job: Job) -> Bool {
     guard jobs.removeValue(forKey: job.number) != nil else { return false }
     outbox?.remove(job)
+    if suspect === job { beginNextSuspect() }
     return true
   }
 
@@ -362,14 +367,35 @@ final class RemoteDispatcher {
         job.round == asked.round && job.stop == nil && job.delivered == nil ? job : nil
       }
     }
-    guard wereLost, asked.count > 1 else {
-      return .init(RemoteQuestion.reply(wanted.map(\.number)))
-    }
-    for job in wanted {
+    guard wereLost else { return .init(RemoteQuestion.reply(wanted.map(\.number))) }
+    let left = wanted.filter { mayExecuteAgain($0) }
+    if asked.count == 1 { return .init(RemoteQuestion.reply(left.map(\.number))) }
+    for job in left {
       job.isAlone = true
       putAgain(job)
     }
     return .init(RemoteQuestion.reply([]))
+  }
+
+  /// Whether a job that was lost with its machine is executed again now. Before the last time it waits until no other such
+  /// job executes: beside the one that ends its machines, others would be lost as often.
+  private func mayExecuteAgain(_ job: Job) -> Bool {
+    job.noteLoss()
+    if job.losses >= RemoteQueue.mostDeliveries {
+      lost(job)
+      return false
+    }
+    if job.losses < RemoteQueue.mostDeliveries - 1 { return true }
+    if suspect == nil { suspect = job }
+    if suspect === job { return true }
+    suspects.append(job)
+    return false
+  }
+
+  private func beginNextSuspect() {
+    suspects.removeAll { jobs[$0.number] !== $0 }
+    suspect = suspects.isEmpty ? nil : suspects.removeFirst()
+    if let suspect { putAgain(suspect) }
   }
 
   /// Sends the replies that wait for others, because the loop may not turn soon.

@@ -38,6 +38,9 @@ final class RemoteQueuedJob {
   var reports = RemoteReportSequence()
   /// Whether a worker of the latest hand-out has begun it.
   var hasBegun = false
+  /// How often a machine was lost that had it, and the hand-out of the last one.
+  private(set) var losses = 0
+  private var lostDelivery: UInt64 = 0
   /// Where it was handed out, the latest one last: a worker, or a machine as long as no worker has begun it.
   var lanes: [ByteString] = []
   var stop: WireError?
@@ -70,6 +73,13 @@ final class RemoteQueuedJob {
   var isSmall: Bool {
     !isAlone && opFiles.needs.isEmpty && opFiles.gives.isEmpty && !task.isExclusive
       && !task.hasTimeout
+  }
+
+  /// Notes that the machine which had it is lost, once for each hand-out that has reported.
+  func noteLoss() {
+    if lostDelivery == delivery { return }
+    lostDelivery = delivery
+    losses += 1
   }
 
   /// Whether the server doesn't hand it out again.
