@@ -274,6 +274,14 @@ extension ScriptHost {
 
   // MARK: Misuse
 
+  /// nil for a name that an object has no field of; an error where it is a misspelt one.
+  func absentField(_ call: LuaCall, of kind: String, known: [String]) throws -> LuaAnswer {
+    if let name = call.bytes(2)?.description, let near = NearestName.of(name, in: known) {
+      throw usage(call, "\(kind) has no field '\(name)' (did you mean '\(near)'?)")
+    }
+    return call.answer(.nil)
+  }
+
   /// An error of kind `usage` to raise from a function of the API: the message begins with the
   /// script's `file:line:`.
   func usage(_ call: LuaCall, _ message: String) -> any Error {

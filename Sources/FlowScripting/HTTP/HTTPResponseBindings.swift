@@ -27,9 +27,16 @@ extension ScriptHost {
       ]
       return call.answer(
         .reference(try host.vm.makeTable(fields: fields.map { ($0.0, .number($0.1.inSeconds)) })))
-    default: return call.answer(.nil)
+    default:
+      return try host.absentField(
+        call, of: "a response", known: responseFields + responseMethods.names)
     }
   }
+
+  /// What a response has beside its methods.
+  static let responseFields = [
+    "status", "ok", "url", "version", "elapsed", "saved", "body", "headers", "timings",
+  ]
 
   /// The table of a response's header lines; always the same.
   private func headers(of response: HTTPResponse) throws -> LuaReference {

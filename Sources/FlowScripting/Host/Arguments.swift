@@ -54,7 +54,8 @@ struct Arguments {
 
   /// `bad self` for a method called on a value of another type.
   func wrongSelf(_ type: String) -> any Error {
-    let hint = function.hasPrefix("__") ? "" : ": write \(type):\(function)"
+    let right = "\(type):\(function)".replacing(" or ", with: ":\(function) or ")
+    let hint = function.hasPrefix("__") ? "" : ": write \(right)"
     return host.usage(
       call,
       "calling '\(function)' on bad self (\(type) expected, got \(host.shownType(call, 1)))\(hint)")
@@ -99,10 +100,10 @@ struct Arguments {
     return function
   }
 
-  func table(_ index: Int) throws -> LuaReference {
+  func table(_ index: Int, expected: String = "table") throws -> LuaReference {
     guard call.kind(place(index)) == .table,
       case .reference(let table) = try call.value(place(index))
-    else { throw wrong(index, expected: "table") }
+    else { throw wrong(index, expected: expected) }
     return table
   }
 

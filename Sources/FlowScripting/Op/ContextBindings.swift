@@ -148,9 +148,18 @@ extension ScriptHost {
     case "run" where host.isWorker:
       throw host.usage(call, "ctx.run isn't there in a worker: the run is the main thread's")
     case "run": return call.answer(context.run, host.types.run)
-    default: return call.answer(.nil)
+    default:
+      if call.kind(2) == .string, context.bucket.has(try host.key(call, name)) {
+        throw host.usage(
+          call, "ctx has no field '\(name)': ctx:get \"\(name)\" reads the data")
+      }
+      return try host.absentField(call, of: "ctx", known: contextFields + contextMethods.names)
     }
   }
+
+  private static let contextFields = [
+    "name", "attempt", "index", "error", "lane", "key", "history", "run",
+  ]
 
   /// The live context of a direct call. It isn't retained, because its execution keeps it and releases
   /// it only between two waits of its body.

@@ -116,14 +116,19 @@ public struct OpArguments {
 
   /// A list of strings of any bytes without holes; a number in it is converted as by `tostring`.
   package func byteStrings(_ index: Int) throws -> [ByteString] {
-    if arguments.call.kind(arguments.place(index)) == .string,
-      let text = arguments.call.bytes(arguments.place(index))
-    {
-      throw wrong(
-        index, "table expected, got string\(ProcessRequest.hint(forCommandLine: text))")
+    var line: [ByteString] = []
+    while case let place = arguments.place(index + line.count),
+      arguments.call.kind(place) == .string, let word = arguments.call.bytes(place)
+    { line.append(word) }
+    if let first = line.first {
+      let all = line.dropFirst().reduce(first) { "\($0) \($1)" }
+      throw wrong(index, "table expected, got string\(ProcessRequest.hint(forCommandLine: all))")
     }
-    guard let strings = try arguments.host.strings(in: .reference(try arguments.table(index)))
-    else { throw wrong(index, "a list of strings expected") }
+    let list = try arguments.table(index)
+    guard let strings = try arguments.host.strings(in: .reference(list)) else {
+      throw wrong(
+        index, "a list of strings expected, got \(try arguments.host.problem(ofStringsIn: list))")
+    }
     return strings
   }
 
@@ -200,6 +205,17 @@ public struct OpOptions {
 }
 
 extension ScriptHost {
+  /// Which part of a table is in the way of a list of strings.
+  fileprivate func problem(ofStringsIn table: LuaReference) throws -> String {
+    for index in 0..<(vm.listCount(table) ?? 0) {
+      switch try vm.element(index + 1, of: table) {
+      case .string, .integer, .number: break
+      case let value: return "a \(kindName(of: value)) as element \(index + 1)"
+      }
+    }
+    return "a table with holes or other keys"
+  }
+
   /// The strings of a list; nil if the value isn't such a list.
   func strings(in value: LuaValue) throws -> [ByteString]? {
     guard case .reference(let table) = value, let count = vm.listCount(table) else { return nil }

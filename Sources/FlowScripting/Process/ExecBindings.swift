@@ -89,6 +89,9 @@ extension ScriptHost {
     return fields
   }
 
+  /// The fields that only a program has, without its methods.
+  static let programFields = ["status", "signal", "stdout", "stderr", "pid"]
+
   /// The fields of a program as a task: those of its result or its error, `pid`, and its methods; nil
   /// for another name.
   func programField(_ call: LuaCall, _ program: ProcessTask) throws -> LuaAnswer? {

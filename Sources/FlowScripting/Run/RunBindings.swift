@@ -51,20 +51,13 @@ extension ScriptHost {
     case "duration": return call.answer(.number(run.duration.inSeconds))
     default:
       if let field = try host.taskField(call, run) { return field }
-      if let name { try host.checkField(name, of: run, call) }
-      return call.answer(.nil)
-    }
-  }
-
-  /// Refuses a name that is a misspelt field, or a key of the data.
-  private func checkField(_ name: String, of run: Run, _ call: LuaCall) throws {
-    if run.data.entries.contains(where: { loop.keys.name(of: $0.key) == ByteString(name) }) {
-      throw usage(call, "a run has no field '\(name)': its data has it (run.data.\(name))")
-    }
-    let known =
-      Self.runFields + Self.outcomeFields.sorted() + Self.runMethods.list.map(\.0)
-    if let near = NearestName.of(name, in: known) {
-      throw usage(call, "a run has no field '\(name)' (did you mean '\(near)'?)")
+      if let name,
+        run.data.entries.contains(where: { host.loop.keys.name(of: $0.key) == ByteString(name) })
+      {
+        throw host.usage(call, "a run has no field '\(name)': its data has it (run.data.\(name))")
+      }
+      return try host.absentField(
+        call, of: "a run", known: runFields + outcomeFields.sorted() + runMethods.names)
     }
   }
 

@@ -75,18 +75,19 @@ extension ScriptHost {
       return field
     }
     if let field = try host.taskField(call, task) { return field }
-    if task is HTTPTask, let name = call.bytes(2), responseFields.contains(name) {
+    if task is HTTPTask, let name = call.bytes(2)?.description,
+      (responseFields + responseMethods.names).contains(name)
+    {
       throw host.usage(call, "'\(name)' is of the response: await the request first")
     }
-    return call.answer(.nil)
+    var known = taskFields + taskMethods(of: "task").names
+    if task is ProcessTask {
+      known += programFields + (try host.programs().methods.keys.map(\.description).sorted())
+    }
+    return try host.absentField(call, of: "a task", known: known)
   }
 
-  /// What a response has, but not its request.
-  private static let responseFields: Set<ByteString> = [
-    "status", "ok", "url", "version", "elapsed", "saved", "body", "headers", "timings", "json",
-    "lines",
-    "chunks", "events",
-  ]
+  private static let taskFields = ["completed", "cancelled", "state", "faulted", "error", "result"]
 
   /// A field that every task has; nil for another name.
   func taskField(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer? {

@@ -118,7 +118,7 @@ extension ScriptHost {
 
   /// The tasks of a list without holes and without other keys.
   private func tasks(_ arguments: Arguments, _ index: Int) throws -> [AnyFlowTask] {
-    let table = try arguments.table(index)
+    let table = try arguments.table(index, expected: "list of tasks")
     guard let count = vm.listCount(table) else {
       throw arguments.wrong(
         index, "list of tasks expected, got a table with holes or other keys")

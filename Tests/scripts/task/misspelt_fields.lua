@@ -1,4 +1,4 @@
--- A misspelt field of a run, a key of its data, and a field of a response that wasn't awaited are errors that say so.
+-- A misspelt field of a run, task, response or ctx, a key of its data, and a field of a response that wasn't awaited are errors.
 local flow, check, testing = require "flow", require "check", require "flow.testing"
 local run = flow.op("AOp", { gives = { total = "integer" }, run = function(ctx) ctx:set("total", 1) end }):run()
 check.usage(function() return run.dta end, "a run has no field 'dta' (did you mean 'data'?)")
@@ -15,10 +15,23 @@ local seen = testing.run(flow.op("FetchOp", function(ctx)
     check.usage(function() return task[name] end, "'" .. name .. "' is of the response: await the request first")
   end
   check.equal(task.other, nil)
-  ctx:set("body", task:await().body)
-end), { http = function() return "text" end })
+  local res = task:await()
+  check.usage(function() return res.staus end, "a response has no field 'staus' (did you mean 'status'?)")
+  check.equal(res.other, nil)
+  check.usage(function() ctx:gte "body" end, "ctx has no field 'gte' (did you mean 'get'?)")
+  check.usage(function() return ctx.user end, "ctx has no field 'user': ctx:get \"user\" reads the data")
+  check.equal(ctx.other, nil)
+  ctx:set("body", res.body)
+end), { data = { user = "Ada" }, http = function() return "text" end })
 check.equal(seen.error, nil)
 check.equal(seen.data.body, "text")
+
+local program = flow.exec { "echo", "text" }
+check.usage(function() return program.stdot end, "a task has no field 'stdot' (did you mean 'stdout'?)")
+check.usage(function() return program:close_stdn() end, "did you mean 'close_stdin'?")
+check.equal(program.other, nil)
+program:await()
+check.usage(function() return flow.resolved(1).resutl end, "a task has no field 'resutl' (did you mean 'result'?)")
 
 -- An output that wasn't set isn't a missing input.
 local missing = flow.op("UploadOp", { gives = { url = "string" }, run = function(ctx) ctx:set("ulr", "x") end }):run()

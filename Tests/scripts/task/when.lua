@@ -62,8 +62,8 @@ check.equal(flow.when_all_succeed(many):await()[20000], 20000)
 
 for _, name in ipairs { "when_all_succeed", "when_all_finish", "when_any_finish" } do
   local fn = flow[name]
-  check.usage(function() fn() end, name, "#1", "table expected, got no value")
-  check.usage(function() fn(never) end, name, "#1", "table expected, got task")
+  check.usage(function() fn() end, name, "#1", "list of tasks expected, got no value")
+  check.usage(function() fn(never) end, name, "#1", "list of tasks expected, got task")
   check.usage(function() fn { never, 1 } end, name, "#1", "element 2: task expected, got number")
   check.usage(function() fn { never, nil, never } end, name, "#1", "list of tasks expected")
   check.usage(function() fn { never, x = never } end, name, "#1", "list of tasks expected")
