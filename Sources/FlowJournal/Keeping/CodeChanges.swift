@@ -64,6 +64,14 @@ struct KeptCounts {
     }
   }
 
+  /// Whether an op is executed again that had finished: not only those that were left.
+  var repeatsFinished: Bool {
+    let left: [ByteString] = [
+      "hadn't finished", "had failed", "was stopped", "was undone", "was chosen",
+    ]
+    return again.contains { !left.contains($0.why) }
+  }
+
   /// A reason without its subject, and without the error of an op that had failed.
   private static func short(_ why: ByteString) -> ByteString {
     if why.bytes.starts(with: "it had failed".utf8) { return "had failed" }

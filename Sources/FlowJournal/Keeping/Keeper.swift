@@ -103,6 +103,8 @@ package final class Keeper: RunKeeper {
   /// How much of an earlier process was kept, and how much is executed again and why: `58 kept, 1 again: had failed`; nil for a
   /// run that begins.
   package var summary: ByteString? { counts?.text }
+  /// Whether an op is executed again that another process had finished.
+  package var repeatsFinished: Bool { counts?.repeatsFinished == true }
 
   package var runID: ByteString? { kept?.id }
 

@@ -128,8 +128,14 @@ package final class ScriptKeeping: RunMonitor {
     if case .run = options.resumption { true } else { false }
   }
 
-  /// How much of an earlier process was kept, and how much executed again and why; nil for a run that begins.
-  package var summary: ByteString? { isRehearsal ? nil : (keeper as? Keeper)?.summary }
+  /// How much of an earlier process was kept, and how much executed again and why; nil for a run that begins. A script
+  /// that continues by itself, as one that waits for days does, says so only if finished ops are executed again.
+  package var summary: ByteString? {
+    guard !isRehearsal, let keeper = keeper as? Keeper else { return nil }
+    return isOfScript && !keeper.repeatsFinished ? nil : keeper.summary
+  }
+  /// Whether the script has asked for it, not the person who runs it.
+  var isOfScript = false
 
   /// Whether there is something to resume: a run has begun and hasn't been ended.
   package var isOpen: Bool { kept != nil && !isEnded }
@@ -338,6 +344,8 @@ extension ScriptHost {
           : "runs can't be kept: there is no script file to keep them for")
     }
     options.resumption = resumption
-    return makeKeeping(options) { [onWarning] in onWarning?($0) }
+    let keeping = makeKeeping(options) { [onWarning] in onWarning?($0) }
+    keeping.isOfScript = true
+    return keeping
   }
 }

@@ -41,3 +41,13 @@ check.usage(function() flow.setting("f", print) end, "bad argument #2 to 'settin
 local unset = flow.setting "unset"
 unset.value = 3
 check.equal(unset.value, 3)
+
+-- A script that continues by itself says what it has kept only if what had finished is executed again.
+script = kept.script [[
+flow.keep { resume = true }
+local n = tonumber(os.getenv "N")
+flow.new("f"):add(flow.op("AOp", function() return n and nil end)):add(flow.op("ZOp", function(ctx) ctx:fail "stop" end)):run()
+]]
+for _ = 1, 2 do check.lacks(script:run({ environment = { N = 1 } }).stderr, " kept, ") end
+check.contains(script:run({ environment = { N = 2 } }).stderr, ": 0 kept, 2 again: 1 code changed (",
+  ": local 'n' was 1, is 2), 1 had failed\n")
