@@ -33,7 +33,7 @@ bool flowsystem_next_part(int fd, int64_t place, int64_t *start, int64_t *end) {
   return true;
 }
 
-void flowsystem_copy_attributes(const char *from, int to) {
+void flowsystem_copy_attributes(const char *from, int to, bool with_access) {
   char names[4096], value[4096];
   ssize_t size = listxattr(from, names, sizeof names);
   for (ssize_t at = 0; at < size; at += (ssize_t)strlen(names + at) + 1) {
@@ -42,6 +42,7 @@ void flowsystem_copy_attributes(const char *from, int to) {
     if (strcmp(name, "security.capability") == 0 || strcmp(name, "security.ima") == 0
         || strcmp(name, "security.evm") == 0)
       continue;
+    if (!with_access && strcmp(name, "system.posix_acl_access") == 0) continue;
     ssize_t count = getxattr(from, name, value, sizeof value);
     if (count >= 0) fsetxattr(to, name, value, (size_t)count, 0);
   }

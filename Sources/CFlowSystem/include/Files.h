@@ -14,8 +14,9 @@ ptrdiff_t flowsystem_copy_range(int from, int to, size_t count);
 /// Returns false when the rest is a hole, or there is none.
 bool flowsystem_next_part(int fd, int64_t place, int64_t *start, int64_t *end);
 
-/// Gives an open file the extended attributes that a file has, as far as that is permitted.
-void flowsystem_copy_attributes(const char *from, int to);
+/// Gives an open file the extended attributes that a file has, as far as that is permitted; with_access: also the list of who
+/// has access.
+void flowsystem_copy_attributes(const char *from, int to, bool with_access);
 
 /// Returns the number of the type of the file system of a path, as <linux/magic.h> lists them, or -1
 /// with errno set.

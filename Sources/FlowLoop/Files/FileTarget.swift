@@ -91,9 +91,13 @@ package struct FileTarget {
       if status.st_uid != present.st_uid { fchown(descriptor, present.st_uid, .max) }
       if status.st_gid != present.st_gid { fchown(descriptor, .max, present.st_gid) }
     }
+    if exists {
+      // A user may set attributes only of a file that can be written.
+      fchmod(descriptor, 0o600)
+      // Lists for access are attributes, too, and part of the permissions.
+      _ = path.withCString { flowsystem_copy_attributes($0, descriptor, given == nil) }
+    }
     if let mode = given ?? mode, fchmod(descriptor, mode) != 0, errno != EPERM { return errno }
-    // Lists for access are attributes, too.
-    if exists, given == nil { _ = path.withCString { flowsystem_copy_attributes($0, descriptor) } }
     return 0
   }
 
@@ -106,26 +110,18 @@ package struct FileTarget {
       return 0
     }
     let number = errno
-    // A mount of its own, or one whose folder is elsewhere.
-    guard exists, number == EBUSY || number == EXDEV || number == EACCES || number == EROFS else {
-      return number
-    }
+    // A mount of its own, or one whose folder is elsewhere; a file of another user in a folder as /tmp.
+    guard exists, [EBUSY, EXDEV, EACCES, EROFS, EPERM].contains(number) else { return number }
     return overwrite(by: temporary)
   }
 
   /// Writes the content of a file over the present one, and removes that file.
   private func overwrite(by temporary: ByteString) -> Int32 {
-    let source = temporary.withCString { open($0, O_RDONLY | O_CLOEXEC) } ?? -1
-    guard source >= 0 else { return errno }
-    defer { close(source) }
+    let source: InputFile
+    do { source = try InputFile(temporary, verb: "read") } catch { return error.code ?? EIO }
     let target = path.withCString { open($0, O_WRONLY | O_TRUNC | O_CLOEXEC) } ?? -1
     guard target >= 0 else { return errno }
-    var problem: Int32 = 0
-    while problem == 0 {
-      let count = flowsystem_copy_range(source, target, 1 << 20)
-      if count == 0 { break }
-      if count < 0, errno != EINTR { problem = errno }
-    }
+    var problem = source.copy(to: target)
     if fsync(target) != 0, problem == 0 { problem = errno }
     if close(target) != 0, problem == 0, errno != EINTR { problem = errno }
     if problem == 0 { _ = temporary.withCString { unlink($0) } }

@@ -1,4 +1,3 @@
-internal import CFlowSystem
 internal import Glibc
 
 /// Reads, writes and copies whole files, blocking; for threads other than the loop's.
@@ -92,7 +91,7 @@ package enum Files {
     try copy.commit(cancellation)
   }
 
-  /// Copies a content; the holes of a file stay holes.
+  /// Copies a content.
   private static func copyContent(
     of source: borrowing InputFile, to target: Int32, _ cancellation: Cancellation,
     _ failure: (Int32) -> SystemError
@@ -106,27 +105,10 @@ package enum Files {
       }
       return
     }
-    var place: Int64 = 0
-    while true {
-      var hole: Int64 = 0
-      guard flowsystem_next_part(source.descriptor, place, &place, &hole) else {
-        guard let size = source.currentStatus()?.st_size,
-          ftruncate(target, max(size, off_t(place))) == 0
-        else { throw failure(errno) }
-        return
-      }
-      guard lseek(source.descriptor, off_t(place), SEEK_SET) == place,
-        lseek(target, off_t(place), SEEK_SET) == place
-      else { throw failure(errno) }
-      while hole < 0 || place < hole {
-        try cancellation.check()
-        let left = hole < 0 ? 8 * chunk : min(8 * chunk, Int(hole - place))
-        let count = flowsystem_copy_range(source.descriptor, target, left)
-        // The end, also of a file that has become shorter.
-        if count == 0 { return }
-        if count > 0 { place += Int64(count) } else if errno != EINTR { throw failure(errno) }
-      }
-    }
+    let problem = source.copy(to: target, cancellation)
+    if problem == 0 { return }
+    if cancellation.isRequested { throw .cancelled }
+    throw failure(problem)
   }
 
   fileprivate static func writeAll(

@@ -1,3 +1,4 @@
+internal import CFlowSystem
 internal import Glibc
 
 /// A file that is open for reading; it is closed in any case.
@@ -36,6 +37,34 @@ struct InputFile: ~Copyable {
     var status = stat()
     return fstat(descriptor, &status) == 0 ? status : nil
   }
+
+  /// Copies the content of a regular file; its holes stay holes. Returns an `errno`, or 0.
+  func copy(to target: Int32, _ cancellation: Cancellation? = nil) -> Int32 {
+    var place: Int64 = 0
+    while true {
+      var hole: Int64 = 0
+      guard flowsystem_next_part(descriptor, place, &place, &hole) else {
+        guard let size = currentStatus()?.st_size,
+          ftruncate(target, max(size, off_t(place))) == 0
+        else { return errno }
+        return 0
+      }
+      guard lseek(descriptor, off_t(place), SEEK_SET) == place,
+        lseek(target, off_t(place), SEEK_SET) == place
+      else { return errno }
+      while hole < 0 || place < hole {
+        if cancellation?.isRequested == true { return ECANCELED }
+        let left = hole < 0 ? Self.most : min(Self.most, Int(hole - place))
+        let count = flowsystem_copy_range(descriptor, target, left)
+        // The end, also of a file that has become shorter.
+        if count == 0 { return 0 }
+        if count > 0 { place += Int64(count) } else if errno != EINTR { return errno }
+      }
+    }
+  }
+
+  /// How many bytes are copied between two checks for a stop.
+  private static let most = 8 << 20
 
   /// Reads what is there, up to the size of the buffer; returns the number of bytes, 0 at the end.
   func read(

@@ -33,14 +33,15 @@ except OSError as e: print(e.strerror)]]
 local GET = [[import os, sys
 print(os.getxattr(sys.argv[1], "user.flowlua").decode(), oct(os.stat(sys.argv[1]).st_mode & 0o7777))]]
 local function python(code, path) return flow.exec({ "python3", "-c", code, path }):await().stdout end
-for _, name in ipairs { "write", "json.write", "output" } do
+for _, name in ipairs { "write", "copy", "json.write", "output" } do
   local path = dir .. "/attributes"
   fs.write(path, "old")
   sh [[chmod 640 "$1/attributes"]]
   local missing = python(SET, path)
   if missing == "" then
     ways[name](path)
-    check.equal(python(GET, path), "kept 0o640\n", name)
+    -- A copy has the permissions of its source.
+    check.equal(python(GET, path), name == "copy" and "kept 0o644\n" or "kept 0o640\n", name)
   else
     check.skip("no extended attributes here: " .. missing)
   end
@@ -82,11 +83,17 @@ local binary = require("host").binary
 local mounted = flow.exec({ "unshare", "--mount", "sh", "-c", [[
   cd "$1" && echo old >host && : >conf && mount --bind host conf && "$2" "$3" conf source && cat host && ls -a | grep -c tmp]],
   "sh", dir, binary, script }, { check = false, timeout = 60 }):await()
+local holes = flow.exec({ "unshare", "--mount", "sh", "-c", [[
+  cd "$1" && truncate -s 20M hollow && printf x >>hollow && : >held && mount --bind held held &&
+  "$2" -e 'require "flow.fs".copy("hollow", "held")' && cmp hollow held && du -k held | cut -f 1]], "sh", dir, binary },
+  { check = false, timeout = 60 }):await()
 if mounted.stderr:find "ermitted" or mounted.stderr:find "denied" then
   check.skip("no mounts here: " .. mounted.stderr)
 else
   check.equal(mounted.stderr, "")
   check.equal(mounted.stdout, wanted .. "short0\n")
+  check.equal(holes.stderr, "")
+  assert(tonumber(holes.stdout) < 2000, holes.stdout)
 end
 local read_only = flow.exec({ "unshare", "--mount", "sh", "-c", [[
   cd "$1" && mkdir ro && mount -t tmpfs none ro && : >ro/conf && echo old >host && mount --bind host ro/conf
@@ -95,4 +102,23 @@ local read_only = flow.exec({ "unshare", "--mount", "sh", "-c", [[
 if mounted.stderr == "" then
   check.equal(read_only.stderr, "")
   check.equal(read_only.stdout, wanted .. "short")
+end
+
+-- A file that everybody may write, in a folder as /tmp where only its owner may replace it.
+local sticky = flow.exec({ "sh", "-c", [[
+  cp "$2" "$1/binary" && chmod 755 "$1" "$1/binary" && chmod 644 "$3" && cd "$1" && mkdir shared && echo old >shared/file &&
+  chmod 666 shared/file && chmod 1777 shared && cd shared &&
+  as_other="setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/" &&
+  $as_other ../binary "$3" file ../source && stat -c ' %u %a' file && ls -A]],
+  "sh", dir, binary, script }, { check = false, timeout = 60 }):await()
+check.equal(sticky.stderr, "")
+check.equal(sticky.stdout, wanted .. " 0 666\nfile\n")
+
+-- A copy of a file that is only for reading keeps the attributes of the one that it replaces.
+local theirs = dir .. "/theirs/file"
+sh [[cd "$1" && mkdir theirs && echo old >theirs/file && echo new >theirs/source && chmod 444 theirs/source]]
+if python(SET, theirs) == "" then
+  sh([[cd "$1/theirs" && chown -R 65534 . && exec setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/ ../binary \
+    -e 'require "flow.fs".copy("source", "file")']])
+  check.equal(python(GET, theirs), "kept 0o444\n")
 end
