@@ -77,6 +77,19 @@ end
 -- The words that begin a program at a place of the server's network, if it has one.
 function Server:at(place) return self.network and self.network:words(place) or {} end
 
+local PORTS = [=[
+import socket, sys
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
+print(*(each.getsockname()[1] for each in sockets))]=]
+
+-- Ports that the system names, for servers that have to know those of others before they start.
+function remote.free_ports(count)
+  local ports = {}
+  local named = flow.exec { "python3", "-c", PORTS, count }:await().stdout
+  for port in named:gmatch "%d+" do ports[#ports + 1] = math.tointeger(tonumber(port)) end
+  return ports
+end
+
 -- Starts a server with JetStream. options: port, folder (of an earlier server), config (lines), plain (no JetStream),
 -- network.
 function remote.server(options)

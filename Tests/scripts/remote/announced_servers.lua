@@ -5,18 +5,18 @@ local flow = require "flow"
 local http = require "flow.http"
 local remote = require "remote"
 
-local first = math.random(10000, 19000)
+local ports, pages = remote.free_ports(2), remote.free_ports(2)
 local function server(k)
   return remote.server { config = ([[
     server_name: queue%d
     http: "127.0.0.1:%d"
     cluster { name: test, listen: "127.0.0.1:%d", routes: [ "nats://127.0.0.1:%d" ] }
-  ]]):format(k, first + k + 3, first + k, first + 3 - k) }
+  ]]):format(k, pages[k], ports[k], ports[3 - k]) }
 end
 local one <close> = server(1)
 local two <close> = server(2)
 
-local function get(path) return http.get(("http://127.0.0.1:%d/%s"):format(first + 5, path)):await():json() end
+local function get(path) return http.get(("http://127.0.0.1:%d/%s"):format(pages[2], path)):await():json() end
 for _ = 1, 3000 do
   if get("jsz").meta_cluster.leader then break end
   flow.sleep(0.01)

@@ -13,9 +13,8 @@ local function cluster_config(k, ports)
   ]]):format(k, ports[k], table.concat(routes, '", "'))
 end
 
--- Three ports in a row that nobody uses are likely enough to be found.
-local first = math.random(10000, 19000)
-local ports = { first, first + 1, first + 2 }
+-- Each server has to know the ports of all.
+local ports = remote.free_ports(3)
 local one <close> = remote.server { config = cluster_config(1, ports) }
 local two <close> = remote.server { config = cluster_config(2, ports) }
 local all = { one, two }
