@@ -56,7 +56,7 @@ package struct Span: Sendable {
   /// The worker that executes it, counted from 1; 0 for the loop itself.
   package internal(set) var lane: UInt8
   /// The index of the log that has its events, among the runs' ids: 0 is that of the run itself.
-  let log: UInt32
+  package let log: UInt32
   /// The index of its own log, when it is a run that an op has started and whose log is kept; else 0.
   var ownLog: UInt32 = 0
   /// Whether it is in the log of a run that an op has started: its id is that of this log.

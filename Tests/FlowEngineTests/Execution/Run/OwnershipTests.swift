@@ -19,7 +19,8 @@ struct OwnershipTests {
     try run.wait()
     #expect(
       body(run) == [
-        "[StartOp] WillStart", "[InnerOp] WillStart", "[InnerOp] DidFinish: successfully",
+        "[StartOp] WillStart", "[StartOp/InnerOp] WillStart",
+        "[StartOp/InnerOp] DidFinish: successfully",
         "[StartOp] DidFinish: successfully",
       ])
     #expect(run.data.count == 0)
@@ -44,9 +45,10 @@ struct OwnershipTests {
     try run.waitUntilEnd()
     #expect(
       body(run) == [
-        "[StartOp] WillStart", "[Inner1Op] WillStart", "[Inner2Op] WillStart",
-        "[Inner3Op] WillStart", "[Inner3Op] DidFinish: cancelled: bad",
-        "[Inner2Op] DidFinish: cancelled: bad", "[Inner1Op] DidFinish: cancelled: bad",
+        "[StartOp] WillStart", "[StartOp/Inner1Op] WillStart", "[StartOp/Inner2Op] WillStart",
+        "[StartOp/Inner3Op] WillStart", "[StartOp/Inner3Op] DidFinish: cancelled: bad",
+        "[StartOp/Inner2Op] DidFinish: cancelled: bad",
+        "[StartOp/Inner1Op] DidFinish: cancelled: bad",
         "[StartOp] DidFinish: withError: bad",
       ])
     #expect(children.allSatisfy { $0.state == .cancelled && $0.isConcluded })
@@ -85,10 +87,11 @@ struct OwnershipTests {
     try run.waitUntilEnd()
     #expect(
       body(run) == [
-        "[StartOp] WillStart", "[ShortOp] WillStart", "[LongOp] WillStart",
+        "[StartOp] WillStart", "[StartOp/ShortOp] WillStart", "[StartOp/LongOp] WillStart",
         "[StartOp] DidFinish: successfully", "[WorkOp] WillStart",
-        "[ShortOp] DidFinish: successfully", "[WorkOp] DidFinish: successfully",
-        "[CloseOp] WillStart", "[CloseOp] DidFinish: successfully", "[LongOp] DidFinish: cancelled",
+        "[StartOp/ShortOp] DidFinish: successfully", "[WorkOp] DidFinish: successfully",
+        "[CloseOp] WillStart", "[CloseOp] DidFinish: successfully",
+        "[StartOp/LongOp] DidFinish: cancelled",
       ])
     #expect(run.state == .succeeded)
     #expect(children.map(\.state) == [.succeeded, .cancelled])
@@ -119,8 +122,8 @@ struct OwnershipTests {
     try run.waitUntilEnd()
     #expect(
       body(run) == [
-        "[StartOp] WillStart", "[InnerOp] WillStart",
-        "[InnerOp] DidFinish: cancelled: timed out after 1s",
+        "[StartOp] WillStart", "[StartOp/InnerOp] WillStart",
+        "[StartOp/InnerOp] DidFinish: cancelled: timed out after 1s",
         "[StartOp] DidFinish: timedOut after 1s",
       ])
     let second = op.start(on: loop)
@@ -128,7 +131,7 @@ struct OwnershipTests {
     try second.waitUntilEnd()
     #expect(
       body(second).suffix(2) == [
-        "[InnerOp] DidFinish: cancelled: enough", "[StartOp] DidFinish: cancelled: enough",
+        "[StartOp/InnerOp] DidFinish: cancelled: enough", "[StartOp] DidFinish: cancelled: enough",
       ])
   }
 
@@ -143,9 +146,10 @@ struct OwnershipTests {
     try run.waitUntilEnd()
     #expect(
       body(run) == [
-        "[StartOp] WillStart", "[InnerOp] WillStart", "[InnerOp] DidFinish: cancelled: bad",
-        "[StartOp] Retry 2/2 in 1s: bad", "[InnerOp] WillStart",
-        "[StartOp] DidFinish: successfully", "[InnerOp] DidFinish: cancelled",
+        "[StartOp] WillStart", "[StartOp/InnerOp] WillStart",
+        "[StartOp/InnerOp] DidFinish: cancelled: bad",
+        "[StartOp] Retry 2/2 in 1s: bad", "[StartOp/InnerOp] WillStart",
+        "[StartOp] DidFinish: successfully", "[StartOp/InnerOp] DidFinish: cancelled",
       ])
   }
 
@@ -160,7 +164,7 @@ struct OwnershipTests {
     try run.waitUntilEnd()
     #expect(
       body(run).suffix(2) == [
-        "[InnerOp] DidFinish: cancelled: bad", "[StartOp] DidFinish: withError: bad",
+        "[StartOp/InnerOp] DidFinish: cancelled: bad", "[StartOp] DidFinish: withError: bad",
       ])
   }
 

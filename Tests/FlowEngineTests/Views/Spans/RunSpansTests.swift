@@ -57,9 +57,10 @@ struct RunSpansTests {
         "  op AOp 2.5–3.5 succeeded",
         "  op BOp 2.5–4.5 succeeded",
         "  op StartOp 4.5–4.5 succeeded",
-        "    op child 4.5–4.5 cancelled",
+        "    flow child 4.5–4.5 cancelled",
         "  op FailOp 4.5–4.5 failed",
         "  op CloseOp 4.5–4.5 succeeded",
+        "      op InOp 4.5–4.5 cancelled",
       ], "\(lines(spans))")
     let second = spans.spans[3]
     #expect(spans.path(of: second) == "publish/ItemOp #2")
