@@ -99,21 +99,24 @@ static bool is_any_running(void) {
 /// safe in a signal handler.
 void flowsystem_end_programs(void) {
   if (getpid() != atomic_load(&owner)) return;
-  // A signal may come to another thread meanwhile, or to this one.
+  // A signal may come to another thread meanwhile, or to this one, whose end must not leave what has been found.
   static _Atomic(bool) is_used;
-  flowsystem_tree *started = atomic_exchange(&is_used, true) ? NULL : flowsystem_tree_in_handler();
-  tell_all(started);
+  bool is_first = !atomic_exchange(&is_used, true);
+  flowsystem_tree *started = flowsystem_tree_in_handler();
+  tell_all(is_first ? started : NULL);
   enum { GRACE = 1000 };
   for (int i = 0; i < GRACE; i++) {
-    size_t running = flowsystem_tell_tree(started, i >= GRACE / 2);
+    size_t running =
+        is_first ? flowsystem_tell_tree(started, i >= GRACE / 2) : flowsystem_count_tree(started);
     if (running == 0 && !is_any_running()) break;
     struct timespec millisecond = {.tv_nsec = 1000000};
     nanosleep(&millisecond, NULL);
   }
-  flowsystem_kill_tree(started);
+  if (is_first) flowsystem_kill_tree(started);
+  else flowsystem_kill_members(started);
   signal_groups(SIGKILL);
   flowsystem_take_terminal_back();
-  if (started == NULL) return;
+  if (!is_first) return;
   flowsystem_clear_tree(started);
   atomic_store(&is_used, false);
 }

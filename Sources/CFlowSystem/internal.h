@@ -50,6 +50,10 @@ void flowsystem_watch_tree(flowsystem_tree *tree);
 /// Adds a program and what it has started to a tree. Safe in a signal handler.
 void flowsystem_plant_tree(flowsystem_tree *tree, int root, int target);
 
+/// For a handler that meets a tree in use: how many of it are running, and SIGKILL for these. Nothing is changed.
+size_t flowsystem_count_tree(const flowsystem_tree *tree);
+void flowsystem_kill_members(const flowsystem_tree *tree);
+
 /// Adds what is running of another tree, which may be NULL. Safe in a signal handler.
 void flowsystem_copy_tree(flowsystem_tree *tree, const flowsystem_tree *from);
 

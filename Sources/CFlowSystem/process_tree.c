@@ -224,11 +224,21 @@ size_t flowsystem_tell_tree(flowsystem_tree *tree, bool all) {
   return running;
 }
 
+size_t flowsystem_count_tree(const flowsystem_tree *tree) {
+  size_t running = 0;
+  for (size_t i = 0; i < tree->count; i++) running += is_running(&tree->members[i]);
+  return running;
+}
+
+void flowsystem_kill_members(const flowsystem_tree *tree) {
+  for (size_t i = 0; i < tree->count; i++)
+    if (is_running(&tree->members[i])) signal_member(&tree->members[i], SIGKILL);
+}
+
 void flowsystem_kill_tree(flowsystem_tree *tree) {
   if (tree == NULL) return;
   search_again(tree);
-  for (size_t i = 0; i < tree->count; i++)
-    if (is_running(&tree->members[i])) signal_member(&tree->members[i], SIGKILL);
+  flowsystem_kill_members(tree);
 }
 
 void flowsystem_clear_tree(flowsystem_tree *tree) {

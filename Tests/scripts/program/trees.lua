@@ -102,6 +102,20 @@ for k, last in ipairs { "os.exit(0)", "error 'enough'" } do
   until_true(function() return has_ended(pid) end, last)
 end
 
+-- Signals that come while the end waits for them don't save those that have lost their parent and ignore SIGTERM.
+for first, second in pairs { INT = "TERM", TERM = "INT" } do
+  local name = "s" .. first
+  host.run(host.binary, { "-e", (([[
+    local flow = require "flow"
+    flow.exec { "sh", "-c", "trap 'kill -FIRST $PPID; kill -SECOND $PPID; exit' TERM; " ..
+      "setsid sh -c 'trap \"\" TERM INT; echo $$ >NAME; while :; do sleep 0.02; done' & wait" }
+    while not (flow.fs.exists "NAME" and flow.fs.read "NAME":find "\n") do flow.sleep(0.01) end
+    os.exit(0)
+  ]]):gsub("NAME", path(name)):gsub("FIRST", first):gsub("SECOND", second)) })
+  local pid = number(name)
+  until_true(function() return has_ended(pid) end, first)
+end
+
 -- A script that fails leaves its programs their grace, whether an op has started them or not.
 host.run(host.binary, { "-e", (([[
   local flow = require "flow"
