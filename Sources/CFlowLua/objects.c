@@ -6,7 +6,8 @@
 // The userdata have no finalizers: Lua would keep each for a round of its collector more, and call it,
 // which takes longer than all else that is done for it. Instead the allocator tells when one is freed.
 // That is in the middle of Lua's work, so the Swift reference is only noted there. It is given back by
-// one finalizer for all, that of the sweep sentinel: a userdata that nobody holds, made again in each round.
+// one finalizer for all, that of the sweep sentinel: a userdata that nobody holds, and that gets its finalizer again in each
+// round.
 #include <stdlib.h>
 
 #include "internal.h"
@@ -219,7 +220,7 @@ static void release_dead(flowlua_state *state) {
   flowlua_current = state;
 }
 
-/// Sends the next sentinel on its way. [-0, +0, m]
+/// Sends a sentinel on its way. [-0, +0, m]
 static void make_sentinel(lua_State *L, flowlua_state *state) {
   // Of the size that the allocator reports, as Lua may abandon its finalizer.
   object_block *sentinel = lua_newuserdatauv(L, sizeof(object_block), 0);
@@ -234,11 +235,14 @@ static void make_sentinel(lua_State *L, flowlua_state *state) {
 /// `__gc` of sweep sentinels: a round of the collector is over. No script can get hold of one.
 static int sentinel_end(lua_State *L) {
   flowlua_state *state = state_of(L);
-  state->sweep_sentinel = NULL;
   if (state->closing) return 0;
   flowlua_note_collection(state);
   release_dead(state);
-  make_sentinel(L, state);
+  // The same one again: a new one would need memory, of which there may be none before this gives some back.
+  lua_settop(L, 1);
+  lua_pushvalue(state->anchor, ANCHOR_SENTINEL);
+  lua_xmove(state->anchor, L, 1);
+  lua_setmetatable(L, 1);
   return 0;
 }
 

@@ -16,7 +16,7 @@ local function nested(start)
 end
 
 local summary = nested(function() BusyOp:start() end):summary()
-check.contains(summary, "[BusyOp] DidFinish: cancelled: timed out after 0.02s")
+check.contains(summary, "[OuterOp/BusyOp] DidFinish: cancelled: timed out after 0.02s")
 nested(function() BusyOp:run() end)
 nested(function() flow.new("f"):add(BusyOp):run() end)
 nested(function() flow.op("MiddleOp", function() BusyOp:run() end):run() end)
