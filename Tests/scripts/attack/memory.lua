@@ -145,3 +145,14 @@ local attacks = {
 }
 for _, each in ipairs(attacks) do each[3] = ("%s attack(function() %s end)"):format(PRELUDE, each[3]) end
 attack.all(attacks, { "--memory-limit", "64M", "--time-limit", "60", "--grace", "1" }, is_refused, 3)
+
+-- Whatever is left when the limit is reached, all that was collected is given back.
+local host = require "host"
+for limit = 56, 72, 2 do
+  local result = host.run(host.binary, { "--memory-limit", limit .. "M", "-e", PRELUDE .. [[
+    attack(function()
+      local f, op = flow.new "f", flow.op("NoOp", print)
+      while true do f:case("a", "b"):add(op):case("c", "d"):combine() end
+    end)]] })
+  check.match(result.stdout, "^error\t")
+end
