@@ -238,7 +238,12 @@ static int sentinel_end(lua_State *L) {
   if (state->closing) return 0;
   flowlua_note_collection(state);
   release_dead(state);
-  // The same one again: a new one would need memory, of which there may be none before this gives some back.
+  if (state->memory_limit == 0) {
+    state->sweep_sentinel = NULL;
+    make_sentinel(L, state);
+    return 0;
+  }
+  // The same one again: a new one needs memory, of which there may be none before this one gives some back.
   lua_settop(L, 1);
   lua_pushvalue(state->anchor, ANCHOR_SENTINEL);
   lua_xmove(state->anchor, L, 1);
