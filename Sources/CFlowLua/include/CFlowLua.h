@@ -692,9 +692,8 @@ enum {
 typedef struct flowlua_code_part {
   uint64_t start, end;  // its bytes in the form
   int32_t kind;
-  int32_t
-      owner;  // the number of the table, function or object that refers to it; FLOWLUA_NO_OBJECT for none
-  int32_t child;  // its own number, if it is one that was new there; FLOWLUA_NO_OBJECT for others
+  int32_t owner;  // the number of what refers to it; FLOWLUA_NO_OBJECT for none
+  int32_t child;  // its own number, if it is new there; FLOWLUA_NO_OBJECT for others
   uint32_t name;  // how many bytes the name has
 } flowlua_code_part;
 

@@ -54,7 +54,8 @@ struct Arguments {
 
   /// `bad self` for a method called on a value of another type.
   func wrongSelf(_ type: String) -> any Error {
-    let right = "\(type):\(function)".replacing(" or ", with: ":\(function) or ")
+    let types = type.split { $0 == " " }.filter { $0 != "or" }
+    let right = types.map { "\($0):\(function)" }.joined(separator: " or ")
     let hint = function.hasPrefix("__") ? "" : ": write \(right)"
     return host.usage(
       call,

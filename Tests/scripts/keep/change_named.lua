@@ -55,7 +55,7 @@ local function try(from, to, module, wanted, count)
   write("late", "m")
   check.equal(script:run({ "--keep" }).status, 1)
   if module then write(module, "other") else script:edit(from, to) end
-  -- Those who only ask are told the same.
+  -- `--why` gives the same reason.
   local asked = plain(script:run({ "--why" }).stdout)
   local log, result = script:resume()
   log = plain(log)
