@@ -88,6 +88,8 @@ public final class ScriptHost {
   /// The metatable of error tables.
   let errorMetatable: LuaReference
   let keptErrors = KeptErrors()
+  /// The metatable of what `flow.setting` returns.
+  let settingMetatable: LuaReference
   /// The metatable of the results of `flow.continue`, `flow.finish` and `flow.retry`.
   let reductionMetatable: LuaReference
   /// Makes the Lua functions of wrapping ops; made with the first of them.
@@ -267,6 +269,7 @@ public final class ScriptHost {
     self.isWorker = isWorker
     do throws(SystemError) { try loop.mailbox.open() } catch { throw FlowError.from(error) }
     errorMetatable = try vm.makeErrorMetatable()
+    settingMetatable = try vm.makeTable(fields: [("__name", "flow.setting")])
     reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
     types = try ObjectTypes(vm: vm, binder: binder)
     let index = try vm.makeFunction(binder.bind(Self.moduleProperty))
@@ -275,6 +278,7 @@ public final class ScriptHost {
     previousMakers = (loop.makeList, loop.makeFailure)
     binder.host = .passUnretained(self)
     vm.setErrorMetatable(errorMetatable)
+    vm.setSettingMetatable(settingMetatable)
     vm.scheduler = self
     vm.onTermination = { [unowned self] in terminate() }
     loop.onLook = { [unowned self] in if vm.hasRequest { noteRequests() } }

@@ -21,11 +21,10 @@ extension ScriptHost {
         try host.vm.set(try call.value(3), at: .string("value"), in: setting)
         return call.answer()
       })
-    let metatable = try vm.makeTable(fields: [
-      ("__name", "flow.setting"), ("__index", .reference(index)),
-      ("__newindex", .reference(assign)),
-    ])
-    vm.setSettingMetatable(metatable)
+    let fields: [(ByteString, LuaValue)] = [
+      ("__index", .reference(index)), ("__newindex", .reference(assign)),
+    ]
+    for (name, function) in fields { try vm.set(function, at: .string(name), in: settingMetatable) }
     define("setting") { host, call in
       let arguments = Arguments(host, call, "setting")
       let name = try arguments.string(1)
@@ -34,7 +33,7 @@ extension ScriptHost {
         throw arguments.wrong(2, expected: "boolean, number, string, table or nil")
       }
       let setting = try host.vm.makeTable(
-        fields: [("name", .string(name)), ("value", value)], metatable: metatable)
+        fields: [("name", .string(name)), ("value", value)], metatable: host.settingMetatable)
       return call.answer(.reference(setting))
     }
   }

@@ -213,6 +213,23 @@ struct ClosingTests {
     #expect(isLoopReleased)
   }
 
+  // A function of the state that captured a value of it would keep the state.
+  @Test("A host whose creation fails releases everything, wherever it fails")
+  func hostThatFailsAnywhere() throws {
+    var room = 1_000
+    while true {
+      weak var vm: LuaVM?
+      do {
+        let made = try LuaVM(configuration: LuaConfiguration(memoryLimit: 40_000))
+        vm = made
+        made.memoryLimit = made.memoryUsed + room
+        if let host = try? ScriptHost(vm: made) { return host.close() }
+      }
+      #expect(vm == nil, "with room for \(room) bytes")
+      room += 500
+    }
+  }
+
   @Test("A host whose creation fails releases everything")
   func hostThatFails() throws {
     weak var vm: LuaVM?
