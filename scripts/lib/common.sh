@@ -23,10 +23,11 @@ RELEASE=(--configuration release -Xswiftc -Xfrontend -Xswiftc -function-sections
   -Xswiftc -file-prefix-map -Xswiftc "$ROOT=." -Xcc "-ffile-prefix-map=$ROOT=." -Xcxx "-ffile-prefix-map=$ROOT=."
   -Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs)
 
-# How the tests are built: each module as a whole, which takes two thirds of the processor time of file by file. A build
-# without these options compiles everything again.
+# How the tests are built: each module as a whole, which takes two thirds of the processor time of file by file. In a
+# folder of their own, beside which the release program can be built at the same time, and in which `swift build` compiles
+# nothing again with other options.
 # shellcheck disable=SC2034 # the scripts that source this use it
-DEBUG=(-Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc "$(nproc)")
+DEBUG=(--scratch-path "$ROOT/.build/tests" -Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc "$(nproc)")
 
 # So many tests at a time. Without a limit the runner begins all of them, and their tasks stand in one queue: a test
 # whose task is to stop busy code kept the processors until hundreds of others had had their turns.

@@ -82,7 +82,7 @@ local function expected(name)
 end
 
 local program = recovery.program_with_points()
-if not program then return check.skip "no debug build: swift build --product flowlua" end
+if not program then return check.skip "no debug build: scripts/test makes one" end
 
 local undisturbed = recovery.script(TEXT, program)
 check.equal(undisturbed:run { "--workers=2" }.stderr, "")

@@ -21,7 +21,7 @@ end
 
 -- A program that FLOWLUA_CRASH_AT crashes: this one, or the debug build beside it; nil without one.
 function recovery.program_with_points()
-  for _, program in ipairs { host.binary, os.getenv "FLOWLUA_DEBUG_BINARY" or ".build/debug/flowlua" } do
+  for _, program in ipairs { host.binary, os.getenv "FLOWLUA_DEBUG_BINARY" or ".build/tests/debug/flowlua" } do
     if flow.fs.exists(program) then
       local script = recovery.script([[flow.op("AOp", function() end):run()]], program)
       local result = script:run { "--keep", environment = { FLOWLUA_CRASH_AT = 1 } }
