@@ -21,8 +21,7 @@ public final class HTTPClient {
   private let limit: Int
   private var limiter: RateLimiter?
   private var running = 0
-  private var waiting: [HTTPTransfer] = []
-  private var next = 0
+  private var waiting = FIFO<HTTPTransfer>()
   private var timer: LoopTimer?
   private var isStarting = false
 
@@ -128,10 +127,8 @@ public final class HTTPClient {
 
   /// Nothing else needs the time of the next start when nobody waits any more.
   private func waitingEnded() {
-    while next < waiting.count, waiting[next].hasEnded { next += 1 }
-    guard next == waiting.count else { return }
-    waiting = []
-    next = 0
+    while waiting.first?.hasEnded == true { waiting.removeFirst(1) }
+    guard waiting.isEmpty else { return }
     timer?.cancel()
     timer = nil
   }
@@ -140,14 +137,9 @@ public final class HTTPClient {
     guard !isStarting else { return }
     isStarting = true
     defer { isStarting = false }
-    while next < waiting.count, running < limit {
-      let transfer = waiting[next]
+    while running < limit, let transfer = waiting.first {
       if !transfer.hasEnded, !takeStart(loop) { return }
-      next += 1
-      if next == waiting.count || next >= 1024 {
-        waiting.removeFirst(next)
-        next = 0
-      }
+      waiting.removeFirst(1)
       if transfer.hasEnded { continue }
       running += 1
       transfer.onLeave = { [self] in

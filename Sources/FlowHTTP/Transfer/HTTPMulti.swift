@@ -20,8 +20,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
   /// Those that the library has; each knows its index.
   @exclusivity(unchecked) private var active: [HTTPTransfer] = []
   /// Transfers that wait for a place, in order.
-  @exclusivity(unchecked) private var waiting: [HTTPTransfer] = []
-  @exclusivity(unchecked) private var next = 0
+  @exclusivity(unchecked) private var waiting = FIFO<HTTPTransfer>()
   /// Transfers that wait for the limits of their client.
   @exclusivity(unchecked) private var waitingForClient: [ObjectIdentifier: HTTPTransfer] = [:]
   /// The most transfers at a time: each may need some descriptors.
@@ -94,9 +93,8 @@ final class HTTPMulti: LoopExtension, LoopJob {
     // The loop may be going: nothing asks it for anything any more.
     isClosed = true
     let all = transfers
-    waiting = []
+    waiting.removeAll()
     waitingForClient = [:]
-    next = 0
     touched = []
     for transfer in all { transfer.abandon() }
     active = []
@@ -110,7 +108,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
 
   /// Those that have begun, and those that wait.
   var transfers: [HTTPTransfer] {
-    active + waiting[next...] + waitingForClient.values
+    active + waiting.all + waitingForClient.values
   }
 
   // MARK: Transfers
@@ -149,13 +147,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
     guard !isStarting else { return }
     isStarting = true
     defer { isStarting = false }
-    while next < waiting.count, active.count < limit {
-      let transfer = waiting[next]
-      next += 1
-      if next == waiting.count || next >= 1024 {
-        waiting.removeFirst(next)
-        next = 0
-      }
+    while active.count < limit, let transfer = waiting.popFirst() {
       if !transfer.hasEnded { transfer.begin() }
     }
   }
@@ -192,7 +184,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
   /// Lets a transfer wait for the end of another one, as there are too many for the descriptors.
   func waitForDescriptor(_ transfer: HTTPTransfer) {
     limit = max(1, min(limit, active.count))
-    waiting.insert(transfer, at: next)
+    waiting.prepend(transfer)
   }
 
   /// Notes that a transfer has something to deliver after the library has returned.

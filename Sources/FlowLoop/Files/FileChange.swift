@@ -19,15 +19,14 @@ package struct FileChange: Sendable, Equatable {
 /// Changes that nobody has taken yet, in their order. One that adds nothing to an earlier one is
 /// dropped.
 struct FileChangeQueue {
-  private var changes: [FileChange] = []
-  private var head = 0
+  private var changes = FIFO<FileChange>()
   /// The kind of the latest change of each path, and its number.
   private var latest: [ByteString: (kind: FileChange.Kind, number: Int)] = [:]
   /// The number of the first change in the queue.
   private var firstNumber = 0
 
   /// The number of changes in the queue.
-  var count: Int { changes.count - head }
+  var count: Int { changes.count }
 
   mutating func append(_ change: FileChange) {
     if let last = latest[change.path] {
@@ -37,7 +36,7 @@ struct FileChangeQueue {
     }
     // Another file may get the name.
     if let origin = change.origin { latest[origin] = nil }
-    latest[change.path] = (change.kind, firstNumber + changes.count - head)
+    latest[change.path] = (change.kind, firstNumber + changes.count)
     changes.append(change)
   }
 
@@ -45,27 +44,13 @@ struct FileChangeQueue {
   mutating func putBack(_ change: FileChange) {
     firstNumber -= 1
     if latest[change.path] == nil { latest[change.path] = (change.kind, firstNumber) }
-    if head > 0 {
-      head -= 1
-      changes[head] = change
-    } else {
-      changes.insert(change, at: 0)
-    }
+    changes.prepend(change)
   }
 
   mutating func popFirst() -> FileChange? {
-    guard head < changes.count else { return nil }
-    let change = changes[head]
+    guard let change = changes.popFirst() else { return nil }
     if latest[change.path]?.number == firstNumber { latest[change.path] = nil }
-    head += 1
     firstNumber += 1
-    if head == changes.count {
-      changes.removeAll(keepingCapacity: true)
-      head = 0
-    } else if head >= 1024, head > changes.count / 2 {
-      changes.removeFirst(head)
-      head = 0
-    }
     return change
   }
 }

@@ -56,9 +56,7 @@ public final class ProcessLines {
   package static let bound = 1 << 18
 
   private weak var source: (any ProcessLineSource)?
-  private var queue: [ProcessLine] = []
-  /// The index of the first line in `queue` that wasn't taken.
-  private var first = 0
+  private var queue = FIFO<ProcessLine>()
   private var byteCount = 0 {
     didSet { if byteCount < oldValue { _ = held?.set(byteCount) } }
   }
@@ -107,14 +105,8 @@ public final class ProcessLines {
 
   /// Takes a line. When there is none yet, `reader` is called later, once.
   package func next(for reader: any ProcessLineReader) -> Next {
-    if first < queue.count {
-      let line = queue[first]
-      first += 1
+    if let line = queue.popFirst() {
       byteCount -= Self.weight(line)
-      if first == queue.count || first >= 1024 {
-        queue.removeFirst(first)
-        first = 0
-      }
       if byteCount <= Self.bound / 2 {
         isLifted = false
         source?.linesWereTaken()
@@ -134,12 +126,7 @@ public final class ProcessLines {
   /// Takes back a line that its reader can't use, for the next reader.
   package func putBack(_ line: ProcessLine) {
     guard waiting.isEmpty else { return waiting.removeFirst().received(line) }
-    if first > 0 {
-      first -= 1
-      queue[first] = line
-    } else {
-      queue.insert(line, at: 0)
-    }
+    queue.prepend(line)
     byteCount += Self.weight(line)
   }
 
@@ -149,7 +136,7 @@ public final class ProcessLines {
   var isFull: Bool { byteCount > Self.bound && !isLifted }
 
   /// Whether the end of the program has to wait until these lines were taken.
-  var delaysEnd: Bool { isOpen && first < queue.count && !isLifted }
+  var delaysEnd: Bool { isOpen && !queue.isEmpty && !isLifted }
 
   /// Doesn't wait for the readers until half of the lines were taken.
   func lift() { isLifted = true }
@@ -178,11 +165,10 @@ public final class ProcessLines {
   /// Returns the lines that nobody took, and forgets them.
   func takeAll() -> [ProcessLine] {
     defer {
-      queue = []
-      first = 0
+      queue.removeAll()
       byteCount = 0
     }
-    return Array(queue[first...])
+    return Array(queue.all)
   }
 
   /// An empty line takes room too.

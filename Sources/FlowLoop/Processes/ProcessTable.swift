@@ -5,11 +5,9 @@ import Glibc
 package final class ProcessTable: LoopPrograms {
   private unowned let loop: EventLoop
   private var running: [ObjectIdentifier: ChildProcess] = [:]
-  private var waiting: [ChildProcess] = []
+  private var waiting = FIFO<ChildProcess>()
   /// Those whose input is a named pipe that nobody has written to.
   private var withoutWriter: [ObjectIdentifier: ChildProcess] = [:]
-  /// The index of the first program of `waiting` that hasn't been started.
-  private var next = 0
   private var isStarting = false
   /// Programs that wait for readers of their lines, or have done so.
   private var heldBack: [ObjectIdentifier: ChildProcess] = [:]
@@ -29,19 +27,18 @@ package final class ProcessTable: LoopPrograms {
 
   /// Ends all programs at once, without reporting it.
   package func killAll() {
-    for child in waiting[next...] { child.abandon() }
+    for child in waiting.all { child.abandon() }
     for child in withoutWriter.values { child.abandon() }
     for child in running.values { child.abandon() }
-    waiting = []
+    waiting.removeAll()
     withoutWriter = [:]
-    next = 0
     running = [:]
     heldBack = [:]
   }
 
   /// Stops all programs that `isMeant` selects, for a reason.
   package func cancelAll(_ reason: any Error, where isMeant: (ChildProcess) -> Bool) {
-    let children = Array(waiting[next...]) + withoutWriter.values + running.values
+    let children = waiting.all + withoutWriter.values + running.values
     for child in children where isMeant(child) { child.cancel(because: reason) }
   }
 
@@ -78,10 +75,7 @@ package final class ProcessTable: LoopPrograms {
     if child === guest { takeTerminalBack(end) }
     heldBack[ObjectIdentifier(child)] = nil
     withoutWriter[ObjectIdentifier(child)] = nil
-    guard running.removeValue(forKey: ObjectIdentifier(child)) != nil, next < waiting.count else {
-      return
-    }
-    startWaiting()
+    if running.removeValue(forKey: ObjectIdentifier(child)) != nil { startWaiting() }
   }
 
   /// Starts programs, first come first served, until there is no room.
@@ -90,14 +84,9 @@ package final class ProcessTable: LoopPrograms {
     guard !isStarting else { return }
     isStarting = true
     defer { isStarting = false }
-    while next < waiting.count {
-      let child = waiting[next]
+    while let child = waiting.first {
       if child.isPending, !start(child) { return }
-      next += 1
-      if next == waiting.count || next >= 1024 {
-        waiting.removeFirst(next)
-        next = 0
-      }
+      waiting.removeFirst(1)
     }
   }
 

@@ -15,9 +15,8 @@ struct StartQueue {
   }
 
   private var limiter: RateLimiter?
-  /// The members whose next attempt is due, the first one at `next`; their group retains them.
-  private var due: ContiguousArray<Unmanaged<Execution>> = []
-  private var next = 0
+  /// The members whose next attempt is due; their group retains them.
+  private var due = FIFO<Unmanaged<Execution>>()
   /// Has the group continue when the limit allows a start.
   private(set) var timer: LoopTimer?
 
@@ -29,7 +28,7 @@ struct StartQueue {
   var isLimited: Bool { limiter != nil }
 
   /// Whether an attempt is due.
-  var hasDue: Bool { next < due.count }
+  var hasDue: Bool { !due.isEmpty }
 
   /// How many items may start at `time`.
   mutating func available(at time: Int64) -> Int { limiter?.available(at: time) ?? .max }
@@ -51,33 +50,16 @@ struct StartQueue {
   mutating func add(_ member: Execution) { due.append(.passUnretained(member)) }
 
   /// The member whose next attempt has been due for the longest time, which leaves the queue.
-  mutating func popDue() -> Unmanaged<Execution>? {
-    guard hasDue else { return nil }
-    let member = due[next]
-    next += 1
-    if next == due.count {
-      due.removeAll(keepingCapacity: true)
-      next = 0
-    } else if next >= 64, next * 2 > due.count {
-      due.removeSubrange(..<next)
-      next = 0
-    }
-    return member
-  }
+  mutating func popDue() -> Unmanaged<Execution>? { due.popFirst() }
 
   /// Removes a member that is stopped.
   mutating func remove(_ member: Execution) {
     guard hasDue else { return }
-    let left = due[next...].filter { $0.toOpaque() != Unmanaged.passUnretained(member).toOpaque() }
-    due = ContiguousArray(left)
-    next = 0
+    due.removeAll { $0.toOpaque() == Unmanaged.passUnretained(member).toOpaque() }
   }
 
   /// Removes all members, because all are stopped.
-  mutating func removeAll() {
-    due = []
-    next = 0
-  }
+  mutating func removeAll() { due.removeAll() }
 
   /// Replaces the timer.
   mutating func setTimer(_ timer: LoopTimer?) {
