@@ -206,8 +206,11 @@ void flowsystem_copy_tree(flowsystem_tree *tree, const flowsystem_tree *from) {
 }
 
 size_t flowsystem_tell_tree(flowsystem_tree *tree, bool all) {
+  if (tree == NULL) return 0;
+  // A program may start others when it is asked to end, and end before them.
+  search_again(tree);
   size_t running = 0;
-  for (size_t i = 0; tree != NULL && i < tree->count; i++) {
+  for (size_t i = 0; i < tree->count; i++) {
     member *each = &tree->members[i];
     if (each->descriptor < 0) continue;
     if (!is_running(each)) {

@@ -67,6 +67,16 @@ for k, text in ipairs {
   until_true(function() return has_ended(pid) end, text)
 end
 
+-- One that a program starts when it is asked to end is asked, too; its parent waits for that.
+local late = flow.exec({ "sh", "-c", ([[
+  trap "setsid sh -c 'trap \"echo >LATE; exit\" TERM; while :; do sleep 0.02; done' &
+    while ! test -e LATE; do sleep 0.02; done; exit" TERM
+  echo $$ >FIRST; while :; do sleep 0.02; done]]):gsub("LATE", path "late"):gsub("FIRST", path "first") }, { grace = 4 })
+number "first"
+late:cancel "enough"
+late:wait()
+check.equal(exists "late", true)
+
 -- flowlua under flowlua, both with programs: each gets one SIGTERM, and its cleanups aren't cut.
 flow.fs.write(path "inner.lua", ([[
   local flow = require "flow"
