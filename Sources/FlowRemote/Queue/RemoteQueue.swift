@@ -38,6 +38,8 @@ package final class RemoteQueue {
   /// For so many nanoseconds after a new connection the server may hand out jobs that have ended: one that was killed has
   /// forgotten what was last acknowledged, and that somebody had them.
   package static let doubt: Int64 = 30_000_000_000
+  /// How long a machine that stands still is given jobs, which others get when the lease has ended.
+  private static let demandAge = Duration.seconds(2)
   /// How often a job is handed out: more often its machines are lost.
   package static let mostDeliveries = 3
   /// How many jobs of a set of tags all machines may have at a time.
@@ -130,12 +132,14 @@ package final class RemoteQueue {
 
   private static func puller(
     _ jetStream: JetStream, _ stream: ByteString, _ consumer: ByteString,
-    _ handler: @escaping (JetStreamMessage) -> Void, _ failed: @escaping (FlowError) -> Void
+    expiry: Duration = .seconds(30), _ handler: @escaping (JetStreamMessage) -> Void,
+    _ failed: @escaping (FlowError) -> Void
   ) -> Result<JetStreamPuller, FlowError> {
     do throws(FlowError) {
       return .success(
         try JetStreamPuller(
-          jetStream, stream: stream, consumer: consumer, deliver: handler, fail: failed))
+          jetStream, stream: stream, consumer: consumer, expiry: expiry, deliver: handler,
+          fail: failed))
     } catch {
       return .failure(error)
     }
@@ -491,7 +495,10 @@ package final class RemoteQueue {
     then: @escaping (Result<JetStreamPuller, FlowError>) -> Void
   ) {
     ensureConsumer(tags: tags) { [stream] result in
-      then(result.flatMap { name in Self.puller(stream, Self.work, name, handler, failed) })
+      then(
+        result.flatMap { name in
+          Self.puller(stream, Self.work, name, expiry: Self.demandAge, handler, failed)
+        })
     }
   }
 

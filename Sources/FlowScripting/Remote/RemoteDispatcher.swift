@@ -15,12 +15,6 @@ final class RemoteDispatcher {
     case open(RemoteQueue)
   }
 
-  /// Something that has to be on the server before jobs that need it.
-  private enum Preparation {
-    case running([Job])
-    case done
-  }
-
   // Unowned: the host owns its dispatcher.
   private unowned let host: ScriptHost
   private unowned let loop: EventLoop
@@ -32,8 +26,9 @@ final class RemoteDispatcher {
   /// The connection that `close` has closed.
   private var ending: NATSConnection?
   private var jobs: [UInt64: Job] = [:]
-  private var codes: [ByteString: Preparation] = [:]
-  private var consumers: [RemoteTags: Preparation] = [:]
+  /// What has to be on the server before jobs that need it.
+  private var codes = OncePerKey<ByteString>()
+  private var consumers = OncePerKey<RemoteTags>()
   private var uploads: RemoteUploads?
   /// The job whose next loss would be the last one, and those that wait for its end: each of them may be what has ended the
   /// machines of all.
@@ -169,7 +164,7 @@ final class RemoteDispatcher {
 
   private func failed(_ error: FlowError) {
     link = .closed
-    (codes, consumers, uploads) = ([:], [:], nil)
+    (codes, consumers, uploads) = (OncePerKey(), OncePerKey(), nil)
     outbox = nil
     reports?.stop()
     order = nil
@@ -268,29 +263,15 @@ final class RemoteDispatcher {
         handle(report, queue)
       }
     }
-    switch codes[job.code.name] {
-    case .done?: break
-    case .running(let waiting)?:
-      codes[job.code.name] = .running(waiting + [job])
-      return
-    case nil:
-      codes[job.code.name] = .running([job])
-      queue.objects.put(job.code.name, ByteString(job.code.bytes)) { [weak self] result in
-        self?.prepared(result.map { _ in }, queue, \.codes, job.code.name)
+    guard codes.isDone(job.code.name) else {
+      return codes.need(job.code.name, then: prepared(job, queue)) { end in
+        queue.objects.put(job.code.name, ByteString(job.code.bytes)) { end($0.failure) }
       }
-      return
     }
-    switch consumers[job.tags] {
-    case .done?: break
-    case .running(let waiting)?:
-      consumers[job.tags] = .running(waiting + [job])
-      return
-    case nil:
-      consumers[job.tags] = .running([job])
-      queue.ensureConsumer(tags: job.tags.token) { [weak self] result in
-        self?.prepared(result.map { _ in }, queue, \.consumers, job.tags)
+    guard consumers.isDone(job.tags) else {
+      return consumers.need(job.tags, then: prepared(job, queue)) { end in
+        queue.ensureConsumer(tags: job.tags.token) { end($0.failure) }
       }
-      return
     }
     if job.files == nil { return sendFiles(of: job, queue) }
     outbox?.put(job)
@@ -310,18 +291,10 @@ final class RemoteDispatcher {
     }
   }
 
-  private func prepared<Key>(
-    _ result: Result<Void, FlowError>, _ queue: RemoteQueue,
-    _ preparations: ReferenceWritableKeyPath<RemoteDispatcher, [Key: Preparation]>, _ key: Key
-  ) {
-    guard case .running(let waiting)? = self[keyPath: preparations][key] else { return }
-    switch result {
-    case .success:
-      self[keyPath: preparations][key] = .done
-      for job in waiting { proceed(job, queue) }
-    case .failure(let error):
-      self[keyPath: preparations][key] = nil
-      for job in waiting { end(job, error) }
+  /// What follows for a job when the server has something that it needs, or doesn't take it.
+  private func prepared(_ job: Job, _ queue: RemoteQueue) -> (FlowError?) -> Void {
+    { [weak self] error in
+      if let error { self?.end(job, error) } else { self?.proceed(job, queue) }
     }
   }
 
@@ -519,7 +492,7 @@ final class RemoteDispatcher {
 
   private func handedOut(_ job: Job, _ report: RemoteReport, _ queue: RemoteQueue) {
     job.lanes.append(report.lane)
-    if report.delivery >> 8 == job.round { job.parcel?.isHandedOut = true }
+    if report.delivery >> 8 == job.round { outbox?.handedOut(job) }
     if let stop = job.stop { requestStop(job.number, .max, stop.error(on: host), queue) }
   }
 

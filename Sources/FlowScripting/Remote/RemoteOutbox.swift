@@ -3,6 +3,10 @@ internal import FlowRemote
 @_spi(Scripting) internal import LuaVM
 
 /// Puts the jobs of a script into the queue of a server, short ones together. Confined to the thread of the host's loop.
+///
+/// The server hands jobs out in the order in which they came, whatever script they are of. So a script has only as many in
+/// the queue as the machines take in a moment, and the next ones go there as these are taken: the jobs of another script
+/// wait for these, and not for all that this one has.
 final class RemoteOutbox {
   typealias Job = RemoteQueuedJob
 
@@ -16,21 +20,60 @@ final class RemoteOutbox {
   /// Called with jobs that the server doesn't take.
   private let failed: (Job, FlowError) -> Void
   private var packing = RemotePacking()
-  /// The jobs that aren't sent yet, by their tags.
-  private var waiting: [RemoteTags: [Job]] = [:]
-  /// Since when jobs with these tags wait for more of them, on the system's clock.
-  private var waitingSince: [RemoteTags: Int64] = [:]
+  private var lines: [RemoteTags: Line] = [:]
   private var isScheduled = false
-  /// How many messages of jobs with these tags are in the queue, or on a machine.
-  private var underway: [RemoteTags: Int] = [:]
   private var lastParcel: UInt64 = 0
   /// Part of the keys of messages: the server drops one with a key that it has had, also of an earlier outbox.
   private let mark = UInt64.random(in: 0 ... .max).hexadecimal
   /// Whether there is a timer for jobs that wait for more of them.
   private var isTimed = false
 
+  /// The jobs that need certain tags.
+  private final class Line {
+    let tags: RemoteTags
+    /// Those that aren't sent yet.
+    var waiting = FIFO<Job>()
+    /// Since when they wait for more of them, on the system's clock; nil if they don't.
+    var waitingSince: Int64?
+    /// How many messages with others are in the queue, or on a machine.
+    var underway = 0
+    /// How many of these no machine has yet.
+    var queued = 0
+    /// How many were handed out in this period and in the one before, and when this one began.
+    private var taken = (now: 0, before: 0)
+    private var periodStart: Int64 = 0
+
+    init(_ tags: RemoteTags) { self.tags = tags }
+
+    /// Notes that a machine has a message.
+    func handedOut(at now: Int64) {
+      queued -= 1
+      beginPeriod(at: now)
+      taken.now += 1
+    }
+
+    private func beginPeriod(at now: Int64) {
+      let age = now - periodStart
+      if age < RemoteOutbox.period { return }
+      taken = (0, age < 2 * RemoteOutbox.period ? taken.now : 0)
+      periodStart = now
+    }
+
+    /// How many more messages the queue may have: one for each worker, and as many as the machines take in a moment.
+    func room(workers: Int, at now: Int64) -> Int {
+      beginPeriod(at: now)
+      let known = workers > 0 ? workers : RemoteOutbox.unknownWorkers
+      return max(0, known + taken.now + taken.before - queued)
+    }
+  }
+
   /// How many nanoseconds jobs wait for more of them at most: all workers may have ops that only wait.
   private static let patience: Int64 = 20_000_000
+  /// In so many nanoseconds machines take what the queue may have: a script that doesn't look at them for less has no
+  /// machine without ops.
+  private static let period: Int64 = 500_000_000
+  /// How many workers are assumed as long as no machine has said that it is there.
+  private static let unknownWorkers = 16
 
   /// - Parameters:
   ///   - queue: The queue.
@@ -59,28 +102,26 @@ final class RemoteOutbox {
     guard !job.isInOutbox else { return }
     job.isInOutbox = true
     job.round += 1
-    waiting[job.tags, default: []].append(job)
+    line(job.tags).waiting.append(job)
     look()
   }
 
   /// Looks for jobs that can be sent.
   func look() {
-    guard !isScheduled, !waiting.isEmpty else { return }
+    guard !isScheduled, lines.values.contains(where: { !$0.waiting.isEmpty }) else { return }
     isScheduled = true
     loop.enqueue { [weak self] in self?.send() }
   }
 
   private func send() {
     isScheduled = false
-    let all = waiting
-    waiting = [:]
-    for (tags, jobs) in all { send(jobs, tags) }
+    for line in lines.values { send(line) }
     sendLater()
   }
 
   /// Sends jobs that wait for more of them when their time has come.
   private func sendLater() {
-    guard !isTimed, let first = waitingSince.values.min() else { return }
+    guard !isTimed, let first = lines.values.compactMap(\.waitingSince).min() else { return }
     isTimed = true
     let left = max(0, first.later(by: Self.patience) - LuaVM.monotonicTime)
     _ = loop.scheduleOutside(after: .nanoseconds(left)) { [weak self] in
@@ -89,39 +130,54 @@ final class RemoteOutbox {
     }
   }
 
-  private func send(_ jobs: [Job], _ tags: RemoteTags) {
+  private func line(_ tags: RemoteTags) -> Line {
+    if let known = lines[tags] { return known }
+    let made = Line(tags)
+    lines[tags] = made
+    return made
+  }
+
+  private func send(_ line: Line) {
+    let workers = machines.workers(with: line.tags)
     let now = LuaVM.monotonicTime
-    let isDue = waitingSince[tags].map { now - $0 >= Self.patience } ?? false
-    var ready: [Job] = []
-    var messages: [[UInt8]] = []
-    for job in jobs {
-      if let bytes = message(job) {
-        ready.append(job)
-        messages.append(bytes)
-      } else {
-        job.isInOutbox = false
-      }
-    }
-    let known = zip(ready, messages).map {
-      RemotePacking.Job(code: $0.code.name, size: $1.count, isSmall: $0.isSmall)
-    }
-    let places = packing.messages(
-      known, workers: machines.workers(with: tags), underway: underway[tags] ?? 0, isDue: isDue)
-    for place in places {
-      send(RemoteParcel(tags, Array(ready[place])), RemoteProtocol.bundle(messages[place]))
-    }
-    let later = ready[(places.last?.upperBound ?? 0)...]
-    guard !later.isEmpty else {
-      waitingSince[tags] = nil
+    let room = line.room(workers: workers, at: now)
+    if room == 0 || line.waiting.isEmpty {
+      // A report about a hand-out, or an end, gives room.
+      line.waitingSince = nil
       return
     }
-    waiting[tags] = later + (waiting[tags] ?? [])
-    if !places.isEmpty || waitingSince[tags] == nil { waitingSince[tags] = now }
+    let isDue = line.waitingSince.map { now - $0 >= Self.patience } ?? false
+    var ready: [Job] = []
+    var messages: [[UInt8]] = []
+    let jobs = AnyIterator { [message] () -> RemotePacking.Job? in
+      while let job = line.waiting.popFirst() {
+        if let bytes = message(job) {
+          ready.append(job)
+          messages.append(bytes)
+          return RemotePacking.Job(code: job.code.name, size: bytes.count, isSmall: job.isSmall)
+        }
+        job.isInOutbox = false
+      }
+      return nil
+    }
+    let places = packing.messages(
+      jobs, count: line.waiting.count, workers: workers, underway: line.underway, room: room,
+      isDue: isDue)
+    for job in ready[(places.last?.upperBound ?? 0)...].reversed() { line.waiting.prepend(job) }
+    if line.waiting.isEmpty || places.count == room {
+      line.waitingSince = nil
+    } else if !places.isEmpty || line.waitingSince == nil {
+      line.waitingSince = now
+    }
+    for place in places {
+      send(RemoteParcel(line.tags, Array(ready[place])), RemoteProtocol.bundle(messages[place]))
+    }
   }
 
   private func send(_ parcel: RemoteParcel, _ bytes: [UInt8]) {
     lastParcel += 1
-    underway[parcel.tags, default: 0] += 1
+    line(parcel.tags).underway += 1
+    line(parcel.tags).queued += 1
     queue.submit(
       bytes, tags: parcel.tags.token, script: script, key: "\(script)-\(mark)-\(lastParcel)"
     ) { [weak self] result in
@@ -158,8 +214,17 @@ final class RemoteOutbox {
     for other in others { put(other) }
   }
 
+  /// A machine has a job.
+  func handedOut(_ job: Job) {
+    guard let parcel = job.parcel, !parcel.isHandedOut else { return }
+    parcel.isHandedOut = true
+    line(parcel.tags).handedOut(at: LuaVM.monotonicTime)
+    look()
+  }
+
   private func ended(_ parcel: RemoteParcel) {
-    underway[parcel.tags] = max(0, (underway[parcel.tags] ?? 0) - 1)
+    line(parcel.tags).underway -= 1
+    if !parcel.isHandedOut { line(parcel.tags).queued -= 1 }
     look()
   }
 }

@@ -31,33 +31,41 @@ struct RemotePacking {
   /// message aren't part of one: more may come until a worker needs them.
   ///
   /// - Parameters:
-  ///   - jobs: The jobs.
+  ///   - jobs: The jobs, of which only those are taken that the messages have, and one more.
+  ///   - count: How many these are.
   ///   - workers: How many workers the machines have that can execute them.
   ///   - underway: How many messages those machines have already, or are about to get.
+  ///   - room: The most messages.
   ///   - isDue: Whether none of the jobs waits for others.
   /// - Returns: The places of each message's jobs.
-  func messages(_ jobs: [Job], workers: Int, underway: Int, isDue: Bool = false) -> [Range<Int>] {
+  func messages(
+    _ jobs: some Sequence<Job>, count: Int, workers: Int, underway: Int, room: Int = .max,
+    isDue: Bool = false
+  ) -> [Range<Int>] {
     let missing = max(0, max(1, workers) * Self.messagesPerWorker - underway)
-    let share = missing > 0 ? (jobs.count + missing - 1) / missing : Self.mostJobs
+    let share = missing > 0 ? (count + missing - 1) / missing : Self.mostJobs
     let most = max(1, min(share, Self.mostJobs))
     var messages: [Range<Int>] = []
     var begin = 0
     var (time, size) = (Int64(0), 0)
-    for (place, job) in jobs.enumerated() {
+    var end = 0
+    for job in jobs {
       let expected = job.isSmall ? times[job.code] ?? Self.work : Self.work
       let isFull =
-        place - begin >= most || time + expected > Self.work || size + job.size > Self.mostBytes
-      if place > begin, isFull {
-        messages.append(begin..<place)
-        (begin, time, size) = (place, 0, 0)
+        end - begin >= most || time + expected > Self.work || size + job.size > Self.mostBytes
+      if end > begin, isFull {
+        messages.append(begin..<end)
+        if messages.count == room { return messages }
+        (begin, time, size) = (end, 0, 0)
       }
+      end += 1
       time += expected
       size += job.size
     }
     let mayWait =
-      !isDue && missing == 0 && jobs.count - begin < most && time < Self.work
+      !isDue && missing == 0 && end - begin < most && time < Self.work
       && size < Self.mostBytes
-    if begin < jobs.count, !mayWait { messages.append(begin..<jobs.count) }
+    if begin < end, !mayWait { messages.append(begin..<end) }
     return messages
   }
 }

@@ -6,15 +6,13 @@ internal import FlowRemote
 /// Large ones are sent when a machine doesn't have them from an earlier script.
 /// The objects that it has stored are deleted when the script ends. Confined to the thread of the host's loop.
 final class RemoteUploads {
-  private typealias Prepared = Result<RemoteNeededFile, FlowError>
-
   private let objects: ObjectStore
   private let loop: EventLoop
   private let shared: RemoteSharedFolders
   /// The hashes of files as they were, so that one that didn't change isn't read again.
   private var hashes: [ByteString: (stamp: FileStamp, hash: ByteString)] = [:]
-  /// The contents that the server has, and what waits for those that are sent.
-  private var contents: [ByteString: Content] = [:]
+  /// The contents that the server has, or that are sent.
+  private let contents = OncePerKey<ByteString>()
   /// Large contents that a machine doesn't have.
   private var required: Set<ByteString> = []
   /// The objects that this script has stored.
@@ -22,11 +20,6 @@ final class RemoteUploads {
 
   /// The most bytes of a file that is sent although machines may have it: that costs less than the question.
   private static let smallSize: Int64 = 1 << 20
-
-  private enum Content {
-    case onServer
-    case moving([(FlowError?) -> Void])
-  }
 
   init(_ objects: ObjectStore, _ loop: EventLoop, _ shared: RemoteSharedFolders) {
     self.objects = objects
@@ -47,7 +40,7 @@ final class RemoteUploads {
     _ then: @escaping (Result<[RemoteJobFiles.Needed], FlowError>) -> Void
   ) {
     guard let need = rest.first else { return then(.success(done)) }
-    prepare(need.paths[...], []) { [self] result in
+    prepare(need.paths, Files()) { [self] result in
       switch result {
       case .failure(let error):
         then(
@@ -61,23 +54,33 @@ final class RemoteUploads {
     }
   }
 
+  /// The files of a need so far.
+  private final class Files {
+    var all: [RemoteNeededFile] = []
+  }
+
   private func prepare(
-    _ rest: ArraySlice<ByteString>, _ done: [RemoteNeededFile],
+    _ paths: [ByteString], _ done: Files,
     _ then: @escaping (Result<[RemoteNeededFile], FlowError>) -> Void
   ) {
-    guard let path = rest.first else { return then(.success(done)) }
-    prepare(path) { [self] result in
+    // Without a recursion: there may be any number of these.
+    while done.all.count < paths.count, shared.contains(paths[done.all.count]) {
+      done.all.append(RemoteNeededFile(path: paths[done.all.count], content: .shared))
+    }
+    guard done.all.count < paths.count else { return then(.success(done.all)) }
+    prepare(paths[done.all.count]) { [self] result in
       switch result {
       case .failure(let error): then(.failure(error))
-      case .success(let file): prepare(rest.dropFirst(), done + [file], then)
+      case .success(let file):
+        done.all.append(file)
+        prepare(paths, done, then)
       }
     }
   }
 
-  private func prepare(_ path: ByteString, _ then: @escaping (Prepared) -> Void) {
-    if shared.contains(path) {
-      return then(.success(RemoteNeededFile(path: path, content: .shared)))
-    }
+  private func prepare(
+    _ path: ByteString, _ then: @escaping (Result<RemoteNeededFile, FlowError>) -> Void
+  ) {
     let known = hashes[path]
     loop.offload {
       Result { () throws(FlowError) in try Self.hash(path, known) }
@@ -116,25 +119,13 @@ final class RemoteUploads {
   private func send(
     _ path: ByteString, _ hash: ByteString, _ then: @escaping (FlowError?) -> Void
   ) {
-    switch contents[hash] {
-    case .onServer?: return then(nil)
-    case .moving(let waiting)?:
-      contents[hash] = .moving(waiting + [then])
-      return
-    case nil: break
-    }
-    contents[hash] = .moving([then])
-    objects.putFile(RemoteNeededFile.object(hash), path, hash: hash) { [self] result in
-      guard case .moving(let waiting)? = contents[hash] else { return }
-      switch result {
-      case .success(let (info, isSent)):
-        contents[hash] = .onServer
-        if isSent { stored[hash] = info }
-        for then in waiting { then(nil) }
-      case .failure(let error):
-        contents[hash] = nil
-        let error = error.with { $0.message = "'\(path)': \(error.messageBytes)" }
-        for then in waiting { then(error) }
+    contents.need(hash, then: then) { end in
+      objects.putFile(RemoteNeededFile.object(hash), path, hash: hash) { [self] result in
+        if case .success(let (info, isSent)) = result, isSent { stored[hash] = info }
+        end(
+          result.failure.map { error in
+            error.with { $0.message = "'\(path)': \(error.messageBytes)" }
+          })
       }
     }
   }
@@ -142,8 +133,8 @@ final class RemoteUploads {
   /// Notes that a machine needs a content that the server doesn't have; false if it had been there.
   func require(_ hash: ByteString) -> Bool {
     required.insert(hash)
-    guard case .onServer? = contents[hash] else { return true }
-    contents[hash] = nil
+    guard contents.isDone(hash) else { return true }
+    contents.forget(hash)
     return false
   }
 

@@ -283,7 +283,8 @@ struct PullerTests {
     let it = try makeQueue()
     var got = 0
     let puller = try JetStreamPuller(
-      it.jetStream, stream: "Q", consumer: "W", heartbeat: .milliseconds(100)
+      it.jetStream, stream: "Q", consumer: "W", heartbeat: .milliseconds(100),
+      expiry: .milliseconds(500)
     ) { _ in
       got += 1
     } fail: {

@@ -293,7 +293,7 @@ package final class ObjectStore {
 
 extension Result where Failure == FlowError {
   /// The error; nil for a success.
-  var failure: FlowError? {
+  package var failure: FlowError? {
     if case .failure(let error) = self { error } else { nil }
   }
 }

@@ -50,12 +50,15 @@ package final class JetStreamPuller {
   ///   - stream: The name of the stream.
   ///   - consumer: The name of the consumer, which must exist.
   ///   - heartbeat: How often the server shows that it still has the requests.
+  ///   - expiry: How long a request waits at the server: for so long a process that stands still is given messages. Its
+  ///     end shows as well as a heartbeat that the server is there.
   ///   - deliver: Called for each message.
   ///   - fail: Called once when pulling has ended because of an error, such as a deleted consumer.
   /// - Throws: A `FlowError` when the names can't be used, or the connection is closed.
   package init(
     _ jetStream: JetStream, stream: ByteString, consumer: ByteString,
-    heartbeat: Duration = .seconds(5), deliver: @escaping (JetStreamMessage) -> Void,
+    heartbeat: Duration = .seconds(5), expiry: Duration = .seconds(30),
+    deliver: @escaping (JetStreamMessage) -> Void,
     fail: @escaping (FlowError) -> Void
   ) throws(FlowError) {
     guard stream.isNATSName, consumer.isNATSName else {
@@ -65,7 +68,7 @@ package final class JetStreamPuller {
     self.stream = stream
     self.consumer = consumer
     self.heartbeat = heartbeat
-    expiry = heartbeat * 6
+    self.expiry = expiry
     self.deliver = deliver
     self.fail = fail
     subscription = try connection.subscribe("\(inbox).*") { [weak self] in self?.receive($0) }
@@ -113,7 +116,7 @@ package final class JetStreamPuller {
     lastRequest += 1
     let body = NATSJSON.members([
       ("batch", .integer(batch)), ("expires", .nanoseconds(expiry)),
-      ("idle_heartbeat", .nanoseconds(heartbeat)),
+      ("idle_heartbeat", expiry > heartbeat * 2 ? .nanoseconds(heartbeat) : nil),
     ])
     do throws(FlowError) {
       try connection.publish(
