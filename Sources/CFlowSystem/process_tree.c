@@ -134,6 +134,8 @@ static int signal_member(const member *each, int number) {
 typedef struct search {
   flowsystem_tree *tree;
   pid_t parent;
+  /// Whether the group is signalled after the search: what is found in it later may not have been there.
+  bool is_before_signal;
 } search;
 
 static bool has_room(const flowsystem_tree *tree, pid_t pid) {
@@ -161,7 +163,8 @@ static void add_member(pid_t pid, void *context) {
       .pid = pid,
       .parent = found->parent,
       .descriptor = descriptor,
-      .is_told = pid == tree->root || (tree->group != 0 && getpgid(pid) == tree->group)};
+      .is_told = pid == tree->root
+          || (found->is_before_signal && tree->group != 0 && getpgid(pid) == tree->group)};
 }
 
 static void add_children_of_thread(pid_t thread, void *context) {
@@ -176,24 +179,24 @@ static void add_children_of_thread(pid_t thread, void *context) {
   close(file);
 }
 
-static void add_children(flowsystem_tree *tree, pid_t parent) {
-  search found = {tree, parent};
+static void add_children(flowsystem_tree *tree, pid_t parent, bool is_before_signal) {
+  search found = {tree, parent, is_before_signal};
   for_each_thread(parent, add_children_of_thread, &found);
 }
 
 /// Adds what has been started since.
-static void search_again(flowsystem_tree *tree) {
+static void search_again(flowsystem_tree *tree, bool is_before_signal) {
   // The list grows meanwhile.
   for (size_t i = 0; i < tree->count; i++)
-    if (is_running(&tree->members[i])) add_children(tree, tree->members[i].pid);
+    if (is_running(&tree->members[i])) add_children(tree, tree->members[i].pid, is_before_signal);
 }
 
 void flowsystem_plant_tree(flowsystem_tree *tree, int root, int target) {
   tree->root = root;
   tree->group = target < 0 ? -target : 0;
-  search found = {tree, getpid()};
+  search found = {tree, getpid(), true};
   add_member(root, &found);
-  search_again(tree);
+  search_again(tree, true);
 }
 
 void flowsystem_copy_tree(flowsystem_tree *tree, const flowsystem_tree *from) {
@@ -208,7 +211,7 @@ void flowsystem_copy_tree(flowsystem_tree *tree, const flowsystem_tree *from) {
 size_t flowsystem_tell_tree(flowsystem_tree *tree, bool all) {
   if (tree == NULL) return 0;
   // A program may start others when it is asked to end, and end before them.
-  search_again(tree);
+  search_again(tree, false);
   size_t running = 0;
   for (size_t i = 0; i < tree->count; i++) {
     member *each = &tree->members[i];
@@ -240,7 +243,7 @@ void flowsystem_kill_members(const flowsystem_tree *tree) {
 
 void flowsystem_kill_tree(flowsystem_tree *tree) {
   if (tree == NULL) return;
-  search_again(tree);
+  search_again(tree, false);
   flowsystem_kill_members(tree);
 }
 

@@ -13,7 +13,10 @@ extension ScriptHost {
         (
           name,
           bind { host, call in
-            try host.check(.files, call, "fs.\(name)")
+            try host.checkAllowed(.files, call, "fs.\(name)")
+            if !Self.readingFunctions.contains(name) {
+              try host.refuseWhileChecking(call, "fs.\(name)")
+            }
             return try function(host, call, Arguments(host, call, name))
           }
         ))
@@ -24,6 +27,9 @@ extension ScriptHost {
   }
 
   private typealias FileFunction = (ScriptHost, LuaCall, Arguments) throws -> LuaAnswer
+
+  /// Those that a script may use while its flows are only checked. A watch isn't among them: it waits for changes.
+  private static let readingFunctions: Set<String> = ["list", "stat", "exists", "read", "hash"]
 
   // Computed, because it is needed once per host.
   private static var fileFunctions: [(String, FileFunction)] {

@@ -65,7 +65,7 @@ extension ScriptHost {
   }
 
   private func readJSON(_ call: LuaCall) throws -> LuaAnswer {
-    try check(.files, call, "json.read")
+    try checkAllowed(.files, call, "json.read")
     let arguments = Arguments(self, call, "read")
     let path = try arguments.string(1)
     let options = try JSONReading(arguments, 2)

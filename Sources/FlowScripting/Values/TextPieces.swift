@@ -27,14 +27,14 @@ final class TextPieces {
   /// How much is read at a time: enough for a disk, little for a script that stops early.
   private static let pieceSize = 256 << 10
 
-  /// Reads an argument; `function` is the name in messages while checking.
+  /// Reads an argument; `function` is the name in messages.
   init(_ arguments: Arguments, _ index: Int, function: String) throws {
     if arguments.call.kind(index) == .table {
       let options = try arguments.options(index, known: ["path"])
       guard let path = try options.string("path") else {
         throw options.wrong("path", expected: "string")
       }
-      try arguments.host.check(.files, arguments.call, function)
+      try arguments.host.checkAllowed(.files, arguments.call, function)
       self.path = path
       held = arguments.host.loop.memoryMeter.map { HeldBytes($0) }
       bytes = []

@@ -136,6 +136,25 @@ check.contains(result.stdout, "$SCRIPT:7: bad use of 'exec' (not while checking)
   "$SCRIPT:8: bad use of 'output' (not while checking)", '  local flow = require "flow"\ttrue\n')
 check.equal(require "flow".checking, false)
 
+result = checked [[
+  local fs, json, csv = flow.fs, require "flow.json", require "flow.csv"
+  print(fs.read(arg[0]):match "[^\n]*", fs.exists(arg[0]), fs.stat(arg[0]).type, #fs.list(arg[0]:match ".*/", { recursive = false }) > 0)
+  print(#fs.hash(arg[0]))
+  -- They have read it: it is neither JSON nor CSV.
+  for _, call in ipairs {
+    function() json.read(arg[0]) end, function() for _ in json.lines { path = arg[0] } do end end,
+    function() for _ in csv.rows { path = arg[0] } do end end,
+  } do print((tostring(select(2, pcall(call))):match "expected")) end
+  for _, call in ipairs {
+    function() fs.write(arg[0], "") end, function() fs.remove(arg[0]) end, function() fs.mkdir "x" end,
+    function() fs.rename(arg[0], "x") end, function() fs.copy(arg[0], "x") end, fs.temp_dir,
+    function() json.write("x", {}) end, function() for _ in fs.watch "." do end end,
+  } do print(select(2, pcall(call))) end
+]]
+check.equal(select(2, result.stdout:gsub("%(not while checking%)", "")), 8, result.stdout)
+check.equal(result.stderr, "")
+check.contains(result.stdout, '  local flow = require "flow"\ttrue\tfile\ttrue\n64\nexpected\nexpected\nexpected\n')
+
 -- The lines of a session continue: there it is an error.
 result = host.run(host.binary, { "--check", "-i" }, {
   stdin = "run = flow.new('a'):start()\nrun.ok\nprint 'on'\n",
