@@ -575,10 +575,12 @@ package final class RemoteMachine {
       pool.close()
       leaveIfDone()
     }
-    if pool.busyWorkers == 0 { return finish() }
-    pool.onReport = { [unowned pool, loop] in
+    // Not whether workers are busy: those are asleep whose ops, or cleanups, only wait.
+    let isLeft = { [unowned pool] in abandoned.contains { pool.has($0.number) } }
+    if !isLeft() { return finish() }
+    pool.onReport = { [loop] in
       // Not amid a report.
-      if pool.busyWorkers == 0 { loop.enqueue(finish) }
+      if !isLeft() { loop.enqueue(finish) }
     }
     _ = loop.scheduleOutside(after: session.settings.cleanupGrace, finish)
   }

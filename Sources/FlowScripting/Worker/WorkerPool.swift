@@ -241,6 +241,9 @@ final class WorkerPool {
   /// The number of a worker in logs.
   func lane(of worker: Int) -> UInt8 { UInt8(truncatingIfNeeded: worker + 1) }
 
+  /// Whether a task, or a member of one, waits or is being executed, its cleanups included.
+  func has(_ number: UInt64) -> Bool { tasks[number] != nil }
+
   /// How many workers execute something.
   var busyWorkers: Int { state.busyWorkers }
 
