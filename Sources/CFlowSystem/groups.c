@@ -95,6 +95,12 @@ static bool is_any_running(void) {
   return false;
 }
 
+static int64_t monotonic_time(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /// Sends SIGTERM to all programs and to what they have started, and kills what hasn't ended after a second. All of it is
 /// safe in a signal handler.
 void flowsystem_end_programs(void) {
@@ -104,10 +110,11 @@ void flowsystem_end_programs(void) {
   bool is_first = !atomic_exchange(&is_used, true);
   flowsystem_tree *started = flowsystem_tree_in_handler();
   tell_all(is_first ? started : NULL);
-  enum { GRACE = 1000 };
-  for (int i = 0; i < GRACE; i++) {
-    size_t running =
-        is_first ? flowsystem_tell_tree(started, i >= GRACE / 2) : flowsystem_count_tree(started);
+  // By the clock: a look at many processes takes longer than the pause.
+  const int64_t second = 1000000000, begin = monotonic_time();
+  for (int64_t passed = 0; passed < second; passed = monotonic_time() - begin) {
+    size_t running = is_first ? flowsystem_tell_tree(started, passed >= second / 2)
+                              : flowsystem_count_tree(started);
     if (running == 0 && !is_any_running()) break;
     struct timespec millisecond = {.tv_nsec = 1000000};
     nanosleep(&millisecond, NULL);

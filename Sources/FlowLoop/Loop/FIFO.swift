@@ -10,11 +10,7 @@ package struct FIFO<Element> {
   package var isEmpty: Bool { head == elements.count }
   package var first: Element? { isEmpty ? nil : elements[head] }
   /// All of them, the first one first.
-  package var all: ArraySlice<Element> { prefix(count) }
-
-  package func prefix(_ most: Int) -> ArraySlice<Element> {
-    ArraySlice(elements[head...].prefix(most))
-  }
+  package var all: ArraySlice<Element> { ArraySlice(elements[head...]) }
 
   package mutating func append(_ element: Element) { elements.append(element) }
 
