@@ -91,7 +91,7 @@ final class Interpreter {
       }
       monitors.watch(host)
       if arguments.options.checks {
-        host.onNeedOfOutcome = { run, place in monitors.end(because: run, isNeededAt: place) }
+        host.onEndOfCheck = { monitors.endCheck(at: $0, because: $1) }
       }
     }
   }
@@ -126,7 +126,7 @@ final class Interpreter {
       }
       try setArguments()
       if arguments.options.checks || keeping?.explains == true {
-        try CheckedLibrary.install(in: vm)
+        try deferred.makeHost().installCheckedLibrary()
       }
       if !arguments.ignoresEnvironment { try runInitialization() }
       for preparation in arguments.preparations { try run(preparation) }

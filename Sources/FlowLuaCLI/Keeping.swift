@@ -111,7 +111,7 @@ final class Keeping {
   /// Keeps the runs of a host, or lets its script ask for that.
   func begin(_ host: ScriptHost, _ messages: Messages) {
     if rehearses {
-      host.onNeedOfOutcome = { [unowned self] run, place in end(because: run, isNeededAt: place) }
+      host.onEndOfCheck = { [unowned self] in endRehearsal(at: $0, because: $1) }
       host.allowsEffects = !explains
     }
     host.onKeeping = { [unowned self] keeping in
@@ -177,13 +177,12 @@ final class Keeping {
     }
   }
 
-  /// Ends the process where the script uses the outcome of a run that has none: any outcome would be invented.
-  private func end(because run: Run, isNeededAt place: ByteString) -> Never {
+  /// Ends the process where the script uses the outcome of a run that has none, which would be invented, or would have an
+  /// effect.
+  private func endRehearsal(at place: ByteString, because reason: ByteString) -> Never {
     if explains {
-      let position = place.bytes.isEmpty ? "the script" : place
-      let text: ByteString =
-        "\(position) needs the outcome of '\(run.nameBytes)': what follows isn't known\n"
-      Output.write(run.loop.secrets.redacted(text), toError: false)
+      let position = place.isEmpty ? "the script" : place
+      Output.write("\(position) \(reason): what follows isn't known\n", toError: false)
     }
     let isDone = endRehearsal()
     EventLoop.endPrograms()

@@ -26,19 +26,22 @@ final class Messages {
     Output.error(program: program, text, style: decorate)
   }
 
-  /// Reports an unobserved failure.
-  func report(_ error: FlowError, of name: ByteString) {
-    let shown = host?.loop.secrets.redacted(name) ?? name
-    let text: ByteString = "\(shown) failed: \(text(of: error))"
-    Output.error(program: program, text, style: decorate)
-  }
-
-  /// Reports the unobserved failures that haven't been reported; returns whether there is one.
+  /// Reports the unobserved failures that haven't been reported; returns whether there is one. Those of hundreds of tasks
+  /// may be the same, as at a limit: then one line says how often.
   @discardableResult
   func reportFailures(of host: ScriptHost) -> Bool {
-    let failures = host.takeUnobservedFailures()
-    for failure in failures { report(failure.error, of: failure.name) }
-    return !failures.isEmpty
+    var counts: [ByteString: Int] = [:]
+    let texts = host.takeUnobservedFailures().map { failure in
+      let text: ByteString =
+        "\(host.loop.secrets.redacted(failure.name)) failed: \(text(of: failure.error))"
+      counts[text, default: 0] += 1
+      return text
+    }
+    for text in texts {
+      guard let count = counts.removeValue(forKey: text) else { continue }
+      Output.error(program: program, count > 1 ? "\(count) times: \(text)" : text, style: decorate)
+    }
+    return !texts.isEmpty
   }
 
   /// Prints a message that isn't an error of the script.

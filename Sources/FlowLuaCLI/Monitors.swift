@@ -123,13 +123,12 @@ final class Monitors: RunMonitor {
     Output.write(run.loop.secrets.redacted(text), toError: false)
   }
 
-  /// Ends the process where the script uses the outcome of a run that was only checked: any outcome
-  /// would be invented. No code of the script runs any more, not even a cleanup.
-  func end(because run: Run, isNeededAt place: ByteString) -> Never {
+  /// Ends the process where the script uses the outcome of a run that was only checked, which would be
+  /// invented, or would have an effect. No code of the script runs any more, not even a cleanup.
+  func endCheck(at place: ByteString, because reason: ByteString) -> Never {
     let what = checkCount == 1 ? "1 flow" : "\(checkCount) flows"
-    let position = place.bytes.isEmpty ? "the script" : place
-    let text: ByteString = "checked \(what); \(position) needs the outcome of '\(run.nameBytes)'\n"
-    Output.write(run.loop.secrets.redacted(text), toError: false)
+    let position = place.isEmpty ? "the script" : place
+    Output.write("checked \(what); \(position) \(reason)\n", toError: false)
     finish()
     EventLoop.endPrograms()
     exit(hasFailed ? 1 : 0)

@@ -31,7 +31,7 @@ struct ScriptEnd {
     } else if !isSession {
       for warning in host.warningsAtEnd { messages.say(warning) }
     }
-    return !reportFailures(host) && ending == .settled
+    return !messages.reportFailures(of: host) && ending == .settled
   }
 
   /// The main chunk has failed, and the failure has been reported: cancels everything and waits for
@@ -39,11 +39,6 @@ struct ScriptEnd {
   func cancel(because reason: ByteString) -> Bool {
     guard let host = deferred.host else { return true }
     host.cancelEverything(reason: reason)
-    return !reportFailures(host)
-  }
-
-  /// Reports every unobserved failure; returns false if there is none.
-  private func reportFailures(_ host: ScriptHost) -> Bool {
-    messages.reportFailures(of: host)
+    return !messages.reportFailures(of: host)
   }
 }

@@ -30,6 +30,8 @@ local measures = {
   { "set in the summary", "logged_set", 100000 },
   { "line with as many secrets", "secret", 10000 },
   { "element of a needed list", "needed_element", 1000000 },
+  { "flow in a case, all views", "shown_case", 10000 },
+  { "function in a function, kept", "enclosed_function", 100000 },
 }
 
 -- The CPU time of a unit in nanoseconds, and the peak of memory in bytes: the least of some rounds.

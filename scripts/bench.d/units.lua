@@ -198,6 +198,27 @@ function kinds.needed_element(n)
     { list = numbers(n // 10) })
 end
 
+-- A flow in a case of another one, which are checked, drawn, executed and summed up.
+function kinds.shown_case(n)
+  local blueprint = flow.op("NothingOp", nothing)
+  for _ = 1, n do blueprint = flow.new("outer"):case("plan", "pro"):add(blueprint) end
+  return function()
+    assert(#blueprint:check() <= 1 and #blueprint:dot() > n)
+    assert(#blueprint:run { plan = "pro" }:summary() > n)
+  end
+end
+
+-- The form of an op's code, whose functions enclose each other.
+function kinds.enclosed_function(n)
+  local inner = nothing
+  for _ = 1, n do
+    local enclosed = inner
+    inner = function() return enclosed() end
+  end
+  local op, code_digest = flow.op("EnclosingOp", inner), require "flow.testing".code_digest
+  return function() assert(code_digest(op)) end
+end
+
 -- A small object of a list that is encoded as JSON, ten times in a run.
 function kinds.object(n)
   local list = {}

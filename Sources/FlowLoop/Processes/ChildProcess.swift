@@ -351,9 +351,13 @@ package final class ChildProcess: ProcessLineSource {
     wait(.seconds(1)) { [unowned self] in leave(problem) }
   }
 
+  /// Whether it has ended without the program, which can't be ended.
+  package private(set) var isOutOfReach = false
+
   /// Ends without the program, which can't be ended. Once it has ended by itself, it stays a zombie of this process.
   private func leave(_ problem: Int32) {
     guard pid != 0, let cancellation else { return }
+    isOutOfReach = true
     let error = ProcessOutOfReach(
       pid: pid, problem: problem == 0 ? "it waits within the system" : systemMessage(problem),
       reason: cancellation)

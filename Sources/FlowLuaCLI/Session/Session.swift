@@ -33,7 +33,7 @@ final class Session {
     defineNames()
     host.sessionReadsInput = true
     // A session continues where a script would end: the error that is raised then gives the reason.
-    if host.onNeedOfOutcome != nil { host.onNeedOfOutcome = { _, _ in } }
+    if host.onEndOfCheck != nil { host.onEndOfCheck = { _, _ in } }
     // On a terminal nothing is stalled: a later line may settle it. A virtual clock stands still
     // while input may come, so it advances before each prompt instead.
     let isVirtual = host.loop.timeSource.isVirtual
@@ -189,11 +189,7 @@ final class Session {
   }
 
   /// Reports all unobserved failures so far.
-  func reportFailures() {
-    for failure in host.takeUnobservedFailures() {
-      interpreter.messages.report(failure.error, of: failure.name)
-    }
-  }
+  func reportFailures() { interpreter.messages.reportFailures(of: host) }
 
   // MARK: The end
 

@@ -348,7 +348,9 @@ extension ScriptHost {
     }
     guard let error = error as? FlowError else { return ByteString(describing: error) }
     let text = error.text + error.programLines(hiding: loop.secrets)
-    return error.tracebackBytes.map { text + "\n" + $0 } ?? text
+    // Without memory there was none to be made.
+    guard let traceback = error.tracebackBytes, !traceback.isEmpty else { return text }
+    return text + "\n" + traceback
   }
 }
 

@@ -166,19 +166,19 @@ public final class ScriptHost {
   /// Whether the last cleanups before that end are executing.
   var isEndingProcess = false
 
-  /// Called when a script uses the outcome of a run that has none, see `Run.hasOutcome`;
-  /// with `file:line` of the script. A program that sets it makes runs checked instead of executed:
-  /// `flow.checking` is true, and programs aren't started. It may end the process; if it returns,
-  /// an error of use is raised in the script.
-  package var onNeedOfOutcome: ((Run, ByteString) -> Void)?
+  /// Called when a script uses the outcome of a run that has none, see `Run.hasOutcome`, or calls a function that has
+  /// effects; with `file:line` of the script, and a predicate that says what it needs or calls. A program that sets it
+  /// makes runs checked instead of executed: `flow.checking` is true, and programs aren't started. It may end the
+  /// process; if it returns, an error of use is raised in the script.
+  package var onEndOfCheck: ((_ place: ByteString, _ reason: ByteString) -> Void)?
   /// Whether there may be runs without an outcome.
-  var mayLackOutcomes: Bool { onNeedOfOutcome != nil }
+  var mayLackOutcomes: Bool { onEndOfCheck != nil }
 
   /// Whether code outside of flows may have effects although runs may lack an outcome, because some ops are executed.
   package var allowsEffects = false
 
   /// Whether flows are only checked, so that nothing has an effect.
-  var isChecking: Bool { onNeedOfOutcome != nil && !allowsEffects }
+  var isChecking: Bool { onEndOfCheck != nil && !allowsEffects }
 
   /// The chunk of a session that is running.
   var chunk: SessionChunk?
@@ -341,7 +341,7 @@ public final class ScriptHost {
     onTerminationRequest = nil
     onCancellation = nil
     onLoopChange = nil
-    onNeedOfOutcome = nil
+    onEndOfCheck = nil
     keeping = nil
     keepingDefaults = nil
     onKeeping = nil

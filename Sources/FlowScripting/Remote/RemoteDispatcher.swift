@@ -556,13 +556,15 @@ final class RemoteDispatcher {
             "the connection to \(settings.place) was lost for \(FlowValue.text(of: settings.timeout))"
           ))
       }
-      return
+    } else {
+      machines.forget(before: now)
     }
-    machines.forget(before: now)
     let knowsMachines = now - connectedAt > RemoteMachines.silence
     for job in jobs.values.sorted(by: { $0.number < $1.number }) {
       if let stop = job.stop {
         giveUp(job, stop, now)
+      } else if lostAt != nil {
+        continue
       } else if job.delivered != nil || job.files == nil {
         job.since = now
       } else if knowsMachines, job.isHandedOutLast, !machines.isThere(job.machine) {
@@ -575,12 +577,14 @@ final class RemoteDispatcher {
     }
   }
 
-  /// Ends a job that was to stop, if its machine is gone or takes too long.
+  /// Ends a job that was to stop, if its machine is gone, can't be heard, or takes too long. Without a connection the
+  /// machine stops it by itself.
   private func giveUp(_ job: Job, _ stop: WireError, _ now: Int64) {
     let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
     let unwinding = loop.gracePeriod.clampedNanoseconds
     let limit = cleanup.later(by: cleanup).later(by: unwinding).later(by: 2_000_000_000)
-    if now - job.since > limit || !machines.isThere(job.machine), now - job.since > 1_000_000_000 {
+    let isUnheard = lostAt != nil || !machines.isThere(job.machine)
+    if now - job.since > limit || isUnheard, now - job.since > 1_000_000_000 {
       end(job, stop.error(on: host))
     }
   }

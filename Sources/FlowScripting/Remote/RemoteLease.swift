@@ -159,7 +159,13 @@ final class RemoteLease: WorkerTask {
   private var isExecuting: Bool { began > 0 && !hasEnded && !movesFiles }
 
   /// The server has handed it out to this machine again, which still has it.
-  func continues(by handout: RemoteHandout) { self.handout = handout }
+  func continues(by handout: RemoteHandout) {
+    self.handout = handout
+    guard isExecuting else { return }
+    add(
+      .event(
+        .log("the queue handed it out to \(machine.name) again, which continues with it"), age: 0))
+  }
 
   /// Takes it back if it has waited for a worker since a time, or for other jobs of its worker.
   func withdraw(waitingSince time: Int64) {

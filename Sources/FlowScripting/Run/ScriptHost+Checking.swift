@@ -2,7 +2,7 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// Scripts whose runs are checked or rehearsed instead of executed: they end where they need the outcome of a
-/// run.
+/// run, and before a function has an effect outside of ops.
 extension ScriptHost {
   /// Reports that a script uses the outcome of a task; returns if there is one.
   ///
@@ -11,29 +11,75 @@ extension ScriptHost {
   ///   - call: The caller.
   /// - Throws: An error of use, unless the embedding program ends the script.
   func needOutcome(of task: AnyFlowTask, _ call: LuaCall) throws {
-    guard let onNeedOfOutcome, let run = task as? Run, !run.hasOutcome else { return }
-    onNeedOfOutcome(run, Self.place(call.position))
-    throw usage(call, Self.problem(of: run))
+    if let problem = problem(ofOutcomeOf: task, neededAt: { Self.place(call.position) }) {
+      throw usage(call, problem)
+    }
   }
 
   /// The same for a task that settles like another one, with the place where it was made.
   func outcomeProblem(of task: AnyFlowTask, madeAt origin: UInt64) -> FlowError? {
-    guard let onNeedOfOutcome, let run = task as? Run, !run.hasOutcome else { return nil }
-    onNeedOfOutcome(run, origin == 0 ? "" : vm.text(ofOrigin: origin))
-    return .usage(ByteString(Self.problem(of: run)))
+    problem(ofOutcomeOf: task, neededAt: { origin == 0 ? "" : vm.text(ofOrigin: origin) })
+      .map { .usage(ByteString($0)) }
   }
 
-  /// Refuses functions with effects outside flows while flows are only checked.
+  private func problem(
+    ofOutcomeOf task: AnyFlowTask, neededAt place: () -> ByteString
+  ) -> String? {
+    guard let onEndOfCheck, let run = task as? Run, !run.hasOutcome else { return nil }
+    onEndOfCheck(place(), loop.secrets.redacted("needs the outcome of '\(run.nameBytes)'"))
+    return "the outcome of '\(run.nameBytes)' isn't known while checking"
+  }
+
+  /// Ends the check before a function that has effects outside of ops.
   func refuseWhileChecking(_ call: LuaCall, _ function: String) throws {
-    if isChecking { throw usage(call, "bad use of '\(function)' (not while checking)") }
+    guard isChecking else { return }
+    reportEffect(of: ByteString(function), at: call.position)
+    throw usage(call, "bad use of '\(function)' (not while checking)")
   }
 
-  private static func problem(of run: Run) -> String {
-    "the outcome of '\(run.nameBytes)' isn't known while checking"
+  private func reportEffect(of function: ByteString, at position: ByteString) {
+    onEndOfCheck?(Self.place(position), "calls '\(function)' (not while checking)")
   }
 
   /// `file:line` of `file:line: `.
   private static func place(_ position: ByteString) -> ByteString {
     ByteString(Array(position.bytes.dropLast(2)))
   }
+
+  /// Replaces the functions of Lua's own library that change something outside of the script, so a script that is only
+  /// checked deploys, writes and removes nothing: the check ends there; in workers, and in sessions, they raise an error.
+  /// Files can be read, and `os.execute()` can still test whether there is a shell.
+  package func installCheckedLibrary() throws {
+    let report = try vm.makeFunction { [unowned self] call in
+      reportEffect(of: call.bytes(1) ?? "", at: call.bytes(2) ?? "")
+      return call.answer(.nil)
+    }
+    let install = try vm.load(Self.checkedLibrary, name: "=[check]")
+    _ = try vm.call(install, [.reference(report)])
+  }
+
+  private static let checkedLibrary: ByteString = """
+    local report = ...
+    local error, find, pcall, type = error, string.find, pcall, type
+    local function always() return true end
+    local function refuse(library, name, changes)
+      local original = library[name]
+      library[name] = function(...)
+        if changes(...) then
+          local _, position = pcall(error, "", 3)
+          report(name, position)
+          error("bad use of '" .. name .. "' (not while checking)", 2)
+        end
+        return original(...)
+      end
+    end
+    refuse(io, "open", function(_, mode) return type(mode) == "string" and find(mode, "[wa+]") end)
+    refuse(io, "output", function(file) return type(file) == "string" end)
+    refuse(io, "popen", always)
+    refuse(os, "execute", function(command) return command ~= nil end)
+    refuse(os, "remove", always)
+    refuse(os, "rename", always)
+    refuse(os, "tmpname", always)
+    refuse(io, "tmpfile", always)
+    """
 }

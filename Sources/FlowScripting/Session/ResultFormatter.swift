@@ -74,6 +74,7 @@ package struct ResultFormatter {
   package func text(of value: LuaValue) -> ByteString {
     var formatter = self
     if case .string(let string) = value {
+      if let lines = Self.lines(string) { return lines }
       let node = Node.text(Self.quoted(string.bytes, limit: Self.longestText), .string)
       return ByteString(formatter.flat(node).bytes)
     }
@@ -230,6 +231,17 @@ package struct ResultFormatter {
       }
       return all + Shown([Self.closing])
     }
+  }
+
+  /// A text of several lines as it prints, without its last line end; nil for other strings, and for those that a
+  /// terminal wouldn't show whole.
+  private static func lines(_ string: ByteString) -> ByteString? {
+    let end = UInt8(ascii: "\n")
+    let text = string.bytes.last == end ? string.bytes.dropLast() : string.bytes[...]
+    guard text.contains(end), text.count <= longestText, string == string.forTerminal else {
+      return nil
+    }
+    return ByteString(Array(text))
   }
 
   /// On one line if it fits after `before` columns, else with a line for each entry, indented by

@@ -78,8 +78,8 @@ final class WorkerRuntime {
       case .refused: host.deprecations = .refused
       }
       if setting.isChecking {
-        host.onNeedOfOutcome = { _, _ in }
-        try CheckedLibrary.install(in: vm)
+        host.onEndOfCheck = { _, _ in }
+        try host.installCheckedLibrary()
       }
       if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
       try vm.guardGlobals()

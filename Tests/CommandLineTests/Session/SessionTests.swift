@@ -23,6 +23,11 @@ struct SessionTests: SessionSuite {
     #expect(try session.enter("setmetatable({}, {__tostring = error})").contains("failed:"))
     #expect(try session.enter("setmetatable({}, {__name = 'N'})").contains("N {}\r\n"))
     #expect(try session.enter("('x'):rep(20000)").contains("xxx\"… 10000 more bytes\r\n"))
+    // A text of several lines is read, unless the terminal would do something else with a part of it.
+    #expect(try session.enter("'first\\n\\tsecond\\n'").contains("\r\nfirst\r\n\tsecond\r\n"))
+    #expect(try session.enter("'one\\n'").contains("\"one\\n\"\r\n"))
+    #expect(try session.enter("'a\\n\\27[2J'").contains("\"a\\n\\027[2J\"\r\n"))
+    #expect(try session.enter("{'a\\nb'}").contains("{\"a\\nb\"}\r\n"))
     try session.type("\u{4}")
     #expect(try session.end().status == 0)
   }

@@ -4,16 +4,19 @@ local check, servers = require "check", require "servers"
 local host = require "host"
 local server <close> = servers.hostile()
 
-local result = host.script(([[
-  local flow = require "flow"
-  local client = flow.http.client { base = %q }
-  for _, make in ipairs { function() flow.http(%q) end, function() flow.http.get(%q) end,
-    function() client:get "/" end, function() client "/" end } do
-    print(select(2, pcall(make)))
-  end
-  flow.new("fetch"):add(flow.ops.HTTPOp { url = %q .. "/{name}", into = "page" }):start { name = "a" }
-]]):format(server:url "/echo", server:url "/echo", server:url "/echo", server:url "/echo"), {}, { before = { "--check" } })
-check.equal(select(2, result.stdout:gsub("%(not while checking%)", "")), 4)
-check.equal(result.stderr, "")
-check.equal(result.status, 0)
+for call, name in pairs {
+  ["flow.http(url)"] = "flow.http", ["flow.http.get(url)"] = "flow.http.get", ['client:get "/"'] = "client.get", ['client "/"'] = "client",
+} do
+  local result = host.script(([[
+    local flow, url = require "flow", %q
+    local client = flow.http.client { base = url }
+    flow.new("fetch"):add(flow.ops.HTTPOp { url = url .. "/{name}", into = "page" }):start { name = "a" }
+    %s
+    print "on"
+  ]]):format(server:url "/echo", call), {}, { before = { "--check" } })
+  check.contains(result.stdout, ("\nchecked 1 flow; $SCRIPT:4 calls '%s' (not while checking)\n"):format(name))
+  check.lacks(result.stdout, "\non\n")
+  check.equal(result.stderr, "")
+  check.equal(result.status, 0)
+end
 check.equal(server:state().accepted, 1)

@@ -3,7 +3,7 @@
 local check, flow, remote = require "check", require "flow", require "remote"
 
 local server <close> = remote.server { config = "jetstream { max_file_store: 4MB }\n" }
-server:join "m1"
+local machine = server:join "m1"
 local prelude = [[
   local Op = flow.op("SizeOp", {
     needs = { text = "string" }, gives = { size = "integer" }, thread = "remote",
@@ -16,10 +16,14 @@ local prelude = [[
 ]]
 local full = "nats://127.0.0.1:" .. server.port .. ": insufficient resources (nats_10023)"
 
--- Messages of 500 KB: more at a time than there is room for.
-local result = server:run(prelude .. [[
+-- Messages of 500 KB: more at a time than there is room for. The machine stands still meanwhile, or it may be as quick as
+-- the script.
+machine:signal "STOP"
+local script = server:start(prelude .. [[
   local texts, tasks = {}, {}
   for k = 1, 20 do tasks[k] = flow.new("f"):data { text = ("x"):rep(500000 + k) }:add(Op):start() end
+  pcall(tasks[#tasks].await, tasks[#tasks])
+  report()
   for _, task in ipairs(tasks) do pcall(task.await, task) end
   local good, reasons = 0, {}
   for k, run in ipairs(tasks) do
@@ -34,6 +38,9 @@ local result = server:run(prelude .. [[
   -- Messages that have been handled leave room.
   try(500000)
 ]])
+server:wait_for_report(script)
+machine:signal "CONT"
+local result = script:await()
 check.equal(result.stderr, "")
 check.equal(result.stdout, "true\t" .. full .. "\tnil\nsucceeded\t500000\n")
 

@@ -18,6 +18,9 @@ local running = server:start(([[
   report()
   run:wait()
   print(run.state, run.error, table.concat(run.data.rs, " "))
+  for line in run:summary():gmatch "[^\n]+" do
+    if line:find "handed it out" then print((line:gsub("^.-%%[", "["))) end
+  end
 ]]):format(server.folder .. "/begun", server.folder .. "/go", server.folder .. "/begun"))
 server:wait_for_report(running)
 machine:signal "STOP"
@@ -29,7 +32,8 @@ flow.sleep(2)
 io.open(server.folder .. "/go", "w"):close()
 local result = running:await()
 check.equal(result.stderr, "")
-check.equal(result.stdout, "succeeded\tnil\t2 4 6\n")
+check.match(result.stdout, "^succeeded\tnil\t2 4 6\n" ..
+  ("%[WorkOp #%d%] the queue handed it out to m1 again, which continues with it\n"):rep(3) .. "$")
 local begun = {}
 for line in io.lines(server.folder .. "/begun") do begun[#begun + 1] = line end
 table.sort(begun)

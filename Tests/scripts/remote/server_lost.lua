@@ -46,3 +46,18 @@ for _, disturb in ipairs(disturbances) do
   check.equal(result.stderr, "")
   check.equal(result.stdout, "succeeded\tnil\t100\n")
 end
+
+-- Without a server a signal ends the script as ever: it doesn't wait for what the machine says of the op that it stops.
+local program = server:start(([[
+  local Op = flow.op("WorkOp", { thread = "remote", run = function(ctx) ctx:log "begun" require "flow".sleep(3600) end })
+  local run = flow.new("work"):add(Op):start()
+  repeat flow.sleep(0.01) until run:summary():find "begun"
+  report()
+  repeat flow.sleep(0.01) until flow.fs.exists(%q)
+  os.execute "kill -TERM $PPID"
+  run:wait()
+]]):format(server.folder .. "/gone"), "--remote-timeout", "3600", "--grace", "3600")
+server:wait_for_report(program)
+server:kill()
+io.open(server.folder .. "/gone", "w"):close()
+check.equal(program:await().signal, 15)

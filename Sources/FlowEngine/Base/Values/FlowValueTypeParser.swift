@@ -51,16 +51,13 @@ struct ValueTypeParser {
         isOptional = true
       }
     } while consume("|")
-    guard let first = members.first else {
-      throw TypeSyntaxError("unknown type 'nil' (did you mean 'any'?)")
-    }
     let text = ByteString(Array(bytes[start..<offset])).trimmingSpaces
-    if members.count == 1, !isOptional, !hasNil {
+    if members.count == 1, let first = members.first, !isOptional, !hasNil {
       return FlowValueType(name: text, isOptional: first.isOptional, shape: first.shape)
     }
     return FlowValueType(
       name: text, isOptional: isOptional || hasNil || members.contains(where: \.isOptional),
-      shape: members.count == 1 ? first.shape : .union(members))
+      shape: members.count == 1 ? members[0].shape : .union(members))
   }
 
   /// Parses one member of a union, and any number of `[]`.

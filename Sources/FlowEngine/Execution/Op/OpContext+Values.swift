@@ -61,7 +61,7 @@ extension OpContext {
     (type as? any StandardOptional.Type)?.absent as? Wanted
   }
 
-  /// Stores and logs anything `Encodable`. Does nothing after the op has settled.
+  /// Stores and logs anything `Encodable`. Has no effect after the op has settled.
   ///
   /// - Throws: A `FlowError` with the path of the part that has no form in a bucket.
   @_disfavoredOverload
@@ -73,12 +73,12 @@ extension OpContext {
     set(bucket.keys.intern(name), value)
   }
 
-  /// Stores and logs a Swift value. Does nothing after the op has settled.
+  /// Stores and logs a Swift value. Has no effect after the op has settled.
   public func set(_ name: String, _ value: some FlowValueConvertible) {
     set(bucket.keys.intern(name), value.flowValue)
   }
 
-  /// Stores and logs a value; `.null` removes the key. Does nothing after the op has settled.
+  /// Stores and logs a value; `.null` removes the key. Has no effect after the op has settled.
   public func set(_ name: String, _ value: FlowValue) {
     set(bucket.keys.intern(name), value)
   }

@@ -1,7 +1,8 @@
 /// One execution of an op, as its body sees it. Confined to its loop's thread.
 ///
 /// Contexts are reused when nothing else holds them. A context that a body keeps beyond its end
-/// stays closed: a later execution never uses it, and writing to it does nothing.
+/// stays closed: a later execution never uses it, and writing to it has no effect. After a success
+/// that is a mistake, such as a callback that the body doesn't wait for: it is one of `Run.lateErrors`.
 public final class OpContext {
   enum Phase: UInt8 {
     case idle, inBody, suspended, ended
@@ -208,10 +209,12 @@ public final class OpContext {
   /// Whether it executes an item of a group, or belongs to a flow that does.
   package var isGroupMember: Bool { execution?.group != nil }
 
-  /// Stores and logs `value`; `.null` removes the key. Does nothing after the op has settled.
+  /// Stores and logs `value`; `.null` removes the key. Has no effect after the op has settled.
   public func set(_ key: DataKey, _ value: FlowValue) {
     // The bucket checks the thread.
-    guard let owner, !isSettled else { return }
+    guard let owner, !isSettled else {
+      return cameTooLate("<\(bucket.keys.name(of: key))> was set")
+    }
     owner.lend {
       $0.store(key, value, scope: scope, position: position, attempt: attempt)
     }
@@ -231,6 +234,20 @@ public final class OpContext {
     execution.log.append(
       .log, time: plausible(time), scope: scope, position: position, attempt: attempt, lane: lane,
       first: execution.log.payload(text))
+  }
+
+  /// Reports a call that comes after the op's success, once. An op that has failed, or was stopped, may still have
+  /// code that runs.
+  @inline(never)
+  private func cameTooLate(_ call: @autoclosure () -> ByteString) {
+    guard phase == .idle || phase == .ended, outcome == nil,
+      let run = execution?.run ?? resources?.keptRun
+    else { return }
+    run.loop.checkThread()
+    let resources = makeResources()
+    if resources.hasReportedLateCall { return }
+    resources.hasReportedLateCall = true
+    run.addLateError(FlowError(.usage, "[\(displayName)] had ended before \(call())"))
   }
 
   /// A time from another thread, limited to between the op's start and now.
@@ -253,18 +270,18 @@ public final class OpContext {
 
   /// The same for bytes.
   package func log(_ text: ByteString) {
-    guard let execution, !isSettled else { return }
+    guard let execution, !isSettled else { return cameTooLate("a line was logged") }
     execution.loop.checkThread()
     execution.log.append(
       .log, time: execution.loop.now(), scope: scope, position: position, attempt: attempt,
       first: execution.log.payload(text))
   }
 
-  /// Adds a line of the op to the log. Does nothing after the op has settled.
+  /// Adds a line of the op to the log. Has no effect after the op has settled.
   @_disfavoredOverload
   public func log(_ text: String) { log(ByteString(text)) }
 
-  /// Writes a line of bytes to the log. Does nothing after the op has settled.
+  /// Writes a line of bytes to the log. Has no effect after the op has settled.
   public func log(_ bytes: UnsafeBufferPointer<UInt8>) {
     log(ByteString(bytes))
   }
@@ -283,14 +300,14 @@ public final class OpContext {
   // MARK: Cleanups and tasks
 
   /// Registers `cleanup`, to be called when this attempt ends, whatever the outcome; the cleanup
-  /// registered last is called first. Does nothing after the op has settled.
+  /// registered last is called first. Has no effect after the op has settled.
   ///
   /// After success and failure, cleanups have unlimited time. When the op is stopped, at the latest
   /// during its cleanups, all of them together have its `grace` from that moment; a cleanup that is
   /// cut off then is one of `Run.lateErrors`. The error of a cleanup fails an op that had
   /// succeeded; otherwise it is reported as an unobserved failure.
   package func addCleanup(_ cleanup: any OpCleanup) {
-    guard let execution, !isSettled else { return }
+    guard let execution, !isSettled else { return cameTooLate("a cleanup was registered") }
     execution.loop.checkThread()
     makeResources().cleanups.append(cleanup)
   }

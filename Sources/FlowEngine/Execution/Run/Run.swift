@@ -10,7 +10,8 @@ public final class Run: FlowTask<DataBucket> {
   public let data: DataBucket
   /// The events, in order.
   public let log: EventLog
-  /// Errors of `didFinish` callbacks, undos and cleanups; each is also one of the loop's `unobservedFailures`.
+  /// Errors of `didFinish` callbacks, undos and cleanups, and calls of contexts after the success of their ops; each is
+  /// also one of the loop's `unobservedFailures`.
   package private(set) var lateErrors: [FlowError] = []
 
   /// Whether a monitor of the loop has kept it from being executed: it then ends as succeeded,

@@ -85,6 +85,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   }
 
   private func programEnded(_ result: Result<ProcessResult, FlowError>) {
+    let isOutOfReach = child?.isOutOfReach == true
     knownNumber = child?.processNumber
     child = nil
     switch result {
@@ -98,7 +99,10 @@ public final class ProcessTask: FlowTask<ProcessResult> {
       }
     case .failure(let error):
       log(error.process, error)
+      // The code that awaited it may have been stopped for the same reason, and tells nobody about the program.
+      let isLate = isOutOfReach && !isAwaited && (isObserved || error.kind == .cancelled)
       end(error: error)
+      if isLate { reportLate(error) }
     }
   }
 

@@ -28,7 +28,7 @@ struct ValueTypeTests {
     "Repeated checks of a declaration give the same result",
     arguments: [
       "any", "any?", "boolean", "string", "integer", "float", "number", "table", "string?", "Point",
-      "string|integer", "boolean|float?", "string[]", "string[]|number", "any|table",
+      "string|integer", "nil", "boolean|float?", "string[]", "string[]|number", "any|table",
     ])
   func whatIsDeclaredIsCheckedTheSameEachTime(text: String) throws {
     let type = try FlowValueType.parse(ByteString(text))
@@ -74,7 +74,7 @@ struct ValueTypeTests {
     "An almost correct type text is an error",
     arguments: [
       ("strng", "string"), ("Int", "integer"), ("bool", "boolean"), ("str", "string"),
-      ("double", "float"), ("nil", "any"), ("String", "string"), ("intger[]", "integer"),
+      ("double", "float"), ("null", "any"), ("String", "string"), ("intger[]", "integer"),
       ("tabel|string", "table"), ("Number?", "number"), ("fucntion", "function"),
     ])
   func aNearMissIsAnError(text: String, meant: String) {

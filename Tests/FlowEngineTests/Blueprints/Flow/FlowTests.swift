@@ -147,6 +147,43 @@ struct FlowTests {
     #expect(run.data.count == 0)
   }
 
+  @Test("A context that is used after its op's success is reported once, with the first call")
+  func aCallAfterSuccessIsReported() throws {
+    let loop = makeLoop()
+    var kept: OpContext?
+    let run = Op("SaveOp") { kept = $0 }.start(on: loop)
+    let context = try #require(kept)
+    context.set("late", 1)
+    context.set("later", 2)
+    context.log("late")
+    #expect(run.data.count == 0)
+    #expect(run.lateErrors.map(\.message) == ["[SaveOp] had ended before <late> was set"])
+    #expect(loop.takeUnobservedFailures().map(\.error.kind) == [.usage])
+    // Later ops have contexts of their own.
+    let other = Op("OtherOp") { $0.set("x", 1) }.start(on: loop)
+    context.set("late", 3)
+    #expect(other.data.count == 1)
+    #expect(loop.takeUnobservedFailures().isEmpty)
+  }
+
+  @Test("Each call of a context that comes after the end of an item's op says which")
+  func eachLateCallSaysWhich() throws {
+    let calls: [((OpContext) -> Void, String)] = [
+      ({ $0.log("late") }, "a line was logged"),
+      ({ $0.defer { _ in } }, "a cleanup was registered"),
+      ({ $0.set("text", [1]) }, "<text> was set"),
+    ]
+    for (call, text) in calls {
+      let loop = makeLoop()
+      var kept: [OpContext] = []
+      let run = Flow().data("ns", [1, 2])
+        .addGrouped(Op("ItemOp") { kept.append($0) }, GroupDispatcher(input: "ns", as: "n"))
+        .start(on: loop)
+      call(try #require(kept.last))
+      #expect(run.lateErrors.map(\.message) == ["[ItemOp #2] had ended before \(text)"])
+    }
+  }
+
   @Test("Passed data replaces the flow's own")
   func givenDataReplacesTheFlowsOwn() {
     let loop = makeLoop()
