@@ -157,3 +157,99 @@ final class RunFileWriter {
     }
   }
 }
+
+/// The summaries of all runs in one file, which is replaced when the script ends: `--summary=json:FILE`.
+struct SummaryFile {
+  private let file: LongOptions.SummaryFile
+  /// What is written at the end: nothing, unless the new file couldn't be made.
+  private var content: [UInt8] = []
+  /// The new file; nil before the first run has ended, and for what can't be replaced: stdout, a pipe, a folder
+  /// that isn't there any more.
+  private var replacement: FileReplacement?
+  private var problem: SystemError?
+  private var hasBegun = false
+
+  init(_ file: LongOptions.SummaryFile) {
+    self.file = file
+    // As in `RunFileWriter`.
+    _ = TemporaryPaths.shared
+  }
+
+  /// Adds a part of the summary of a run that has ended.
+  mutating func add(_ summary: ByteString) {
+    if !hasBegun {
+      hasBegun = true
+      replacement = file.path == "-" ? nil : try? FileReplacement(of: file.path)
+    }
+    guard let replacement else {
+      content += summary.bytes
+      return
+    }
+    guard problem == nil else { return }
+    do throws(SystemError) {
+      try replacement.append(summary)
+    } catch {
+      problem = error
+    }
+  }
+
+  /// Writes the file; returns a failure, nil for success.
+  func write() -> RunFileWriter.Failure? {
+    guard let replacement else {
+      return RunFileWriter.save(ByteString(content), file.path, "summaries")
+    }
+    do throws(SystemError) {
+      if let problem { throw problem }
+      try replacement.commit()
+      return nil
+    } catch {
+      return RunFileWriter.Failure(message: "can't write the summaries: \(error.messageBytes)")
+    }
+  }
+}
+
+/// Writes the graph for `--graph`.
+enum GraphFileWriter {
+  struct Failure: Error {
+    let message: ByteString
+  }
+
+  static func write(
+    _ graphs: GraphCollection, to file: LongOptions.GraphFile
+  ) throws(Failure) {
+    switch file.form {
+    case .dot: try save(graphs.dot(), file.path)
+    case .mmd: try save(graphs.mermaid(), file.path)
+    case .svg: try save(try draw(graphs.dot(), file.path), file.path)
+    }
+  }
+
+  private static func save(_ text: ByteString, _ path: ByteString) throws(Failure) {
+    if let reason = TextFile.write(text, to: path) {
+      throw Failure(message: "can't write the graph to '\(path)': \(reason)")
+    }
+  }
+
+  /// Runs Graphviz to draw a graph.
+  private static func draw(_ dot: ByteString, _ path: ByteString) throws(Failure) -> ByteString {
+    let loop = EventLoop()
+    let request = ProcessRequest(["dot", "-Tsvg"], stdin: dot)
+    var outcome: Result<ProcessResult, FlowError>?
+    loop.startProcess(request) { outcome = $0 }
+    _ = loop.run { outcome != nil }
+    switch outcome {
+    case .success(let result)? where result.status == 0 && result.signal == nil:
+      return result.stdout
+    case .success(let result)?:
+      throw Failure(
+        message: "can't draw '\(path)': Graphviz' dot failed: \(result.stderr)")
+    case .failure(let error)?:
+      throw Failure(
+        message: """
+          can't draw '\(path)': \(error.messageBytes); .svg needs Graphviz (on Debian: apt install \
+          graphviz), .dot and .mmd need nothing
+          """)
+    case nil: throw Failure(message: "can't draw '\(path)'")
+    }
+  }
+}

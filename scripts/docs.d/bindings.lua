@@ -7,7 +7,7 @@ local root = "Sources/FlowScripting/"
 
 -- The Swift function for the fields of each class, and the fields that other functions handle.
 local fields = {
-  { "flow.Op", "Op/OpFields.swift", "func opProperty" },
+  { "flow.Op", "Op/OpBindings.swift", "func opProperty" },
   { "flow.Dispatcher", "Group/DispatcherBindings.swift", "func dispatcherProperty" },
   { "flow.Run", "Run/RunBindings.swift", "func runProperty", { "result" } },
   { "flow.Task", "Task/TaskBindings.swift", "func taskField", { "index" } },

@@ -150,3 +150,149 @@ private final class DelayedTask<Success>: FlowTask<Success>, LoopJob {
     return nil
   }
 }
+
+// Continuations written in Swift that run on a queue off the loop. Their closures are Sendable, as are the
+// values that they get and return.
+
+extension FlowTask where Success: Sendable {
+  /// Continues on a queue off the loop after this task has ended, whatever the outcome.
+  ///
+  /// A stop drops a body that hasn't begun; one that runs can't be stopped, and the new task ends after it.
+  ///
+  /// - Parameters:
+  ///   - queue: Where `body` runs: `.background`, or a serial queue.
+  ///   - body: The code; gets the outcome of this task. An error it throws fails the new task.
+  /// - Returns: A task with the value that `body` returns.
+  @discardableResult
+  public func next<New: Sendable>(
+    _ queue: WorkQueue, _ body: @escaping @Sendable (Result<Success, FlowError>) throws -> New
+  ) -> FlowTask<New> {
+    continuing(.next, .automatic) { task in
+      guard let outcome = task.outcome else { return .nothing }
+      return .task(WorkTask.start(queue, on: task.loop) { try body(outcome) })
+    }
+  }
+
+  /// Continues on a queue off the loop after this task has succeeded; a failure or cancel passes through.
+  ///
+  /// - Parameters:
+  ///   - queue: Where `body` runs: `.background`, or a serial queue.
+  ///   - body: The code; gets the result. An error it throws fails the new task.
+  /// - Returns: A task with the value that `body` returns.
+  @discardableResult
+  public func nextOnSuccess<New: Sendable>(
+    _ queue: WorkQueue, _ body: @escaping @Sendable (Success) throws -> New
+  ) -> FlowTask<New> {
+    continuing(.nextOnSuccess, .automatic) { task in
+      guard let result = task.result else { return .nothing }
+      return .task(WorkTask.start(queue, on: task.loop) { try body(result) })
+    }
+  }
+
+  /// Continues on a queue off the loop after this task has failed; a result or cancel passes through.
+  ///
+  /// - Parameters:
+  ///   - queue: Where `body` runs: `.background`, or a serial queue.
+  ///   - body: The code; gets the error. An error it throws fails the new task.
+  /// - Returns: A task with the value that `body` returns, or the outcome of this one.
+  @discardableResult
+  public func nextOnError(
+    _ queue: WorkQueue, _ body: @escaping @Sendable (FlowError) throws -> Success
+  ) -> FlowTask<Success> {
+    continuing(.nextOnError, .automatic) { task in
+      guard let error = task.error else { return .nothing }
+      return .task(WorkTask.start(queue, on: task.loop) { try body(error) })
+    }
+  }
+
+  /// Ends a chain: calls `body` on a queue off the loop after this task has ended, whatever the outcome.
+  ///
+  /// - Parameters:
+  ///   - queue: Where `body` runs: `.background`, or a serial queue.
+  ///   - body: The code; gets the outcome of this task. An error it throws fails the new task.
+  /// - Returns: A task with the outcome of this one, after `body` is done.
+  @discardableResult
+  public func finally(
+    _ queue: WorkQueue, _ body: @escaping @Sendable (Result<Success, FlowError>) throws -> Void
+  ) -> FlowTask<Success> {
+    continuing(.finally, .automatic) { task in
+      guard let outcome = task.outcome else { return .nothing }
+      return .wait(WorkTask.start(queue, on: task.loop) { try body(outcome) })
+    }
+  }
+
+  /// Ends a chain: calls `body` on a queue off the loop after this task has succeeded.
+  ///
+  /// - Parameters:
+  ///   - queue: Where `body` runs: `.background`, or a serial queue.
+  ///   - body: The code; gets the result. An error it throws fails the new task.
+  /// - Returns: A task with the outcome of this one, after `body` is done.
+  @discardableResult
+  public func finallyOnSuccess(
+    _ queue: WorkQueue, _ body: @escaping @Sendable (Success) throws -> Void
+  ) -> FlowTask<Success> {
+    continuing(.finallyOnSuccess, .automatic) { task in
+      guard let result = task.result else { return .nothing }
+      return .wait(WorkTask.start(queue, on: task.loop) { try body(result) })
+    }
+  }
+}
+
+// Tasks that wait for several others. None of them stops its inputs.
+
+extension FlowTask {
+  /// Succeeds when all tasks have, with their results in order; for an empty list it succeeds at
+  /// once.
+  ///
+  /// The first task that fails or is cancelled ends it at once with that error.
+  ///
+  /// - Parameters:
+  ///   - tasks: Tasks of one loop.
+  ///   - loop: That loop, by default the one of the first task or, without one, the current one; called on
+  ///     its thread.
+  /// - Returns: The task that waits for them.
+  public static func whenAllSucceed(
+    _ tasks: [FlowTask<Success>], on loop: EventLoop? = nil
+  ) -> FlowTask<[Success]> {
+    let task = JoinTask<[Success]>(.allSucceed, on: common(loop, tasks), error: \.error) { ended in
+      ended.compactMap { ($0 as? FlowTask<Success>)?.result }
+    }
+    task.begin(tasks)
+    return task
+  }
+
+  /// Succeeds when all tasks have ended, with their outcomes in order; for an empty list it
+  /// succeeds at once.
+  public static func whenAllFinish(
+    _ tasks: [FlowTask<Success>], on loop: EventLoop? = nil
+  ) -> FlowTask<[Result<Success, FlowError>]> {
+    let task = JoinTask<[Result<Success, FlowError>]>(
+      .allFinish, on: common(loop, tasks), error: \.error
+    ) { ended in
+      ended.compactMap { ($0 as? FlowTask<Success>)?.outcome }
+    }
+    task.begin(tasks)
+    return task
+  }
+
+  /// Ends with the outcome of the first task that ends; `firstIndex` is its place in the list.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` for an empty list, which would never end.
+  public static func whenAnyFinish(
+    _ tasks: [FlowTask<Success>], on loop: EventLoop? = nil
+  ) throws(FlowError) -> JoinTask<Success> {
+    if tasks.isEmpty { throw .usage("no task of an empty list can be the first to finish") }
+    let task = JoinTask<Success>(.anyFinish, on: common(loop, tasks), error: \.error) { ended in
+      guard let result = (ended.first as? FlowTask<Success>)?.result else {
+        throw FlowError(.error, "a task has no result")
+      }
+      return result
+    }
+    task.begin(tasks)
+    return task
+  }
+
+  private static func common(_ loop: EventLoop?, _ tasks: [FlowTask<Success>]) -> EventLoop {
+    loop ?? tasks.first?.loop ?? .current
+  }
+}

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// The state that the tasks of an event loop share: ids, failures, and continuations.
 ///
 /// Confined to the loop's thread. The engine is its only subclass.
@@ -39,7 +41,7 @@ package class TaskRegistry: LoopClient {
   final var continuations: [UInt64: AnyFlowTask] = [:]
   /// Describes the place where a task was made, from its `origin`.
   final var describeOrigin: ((UInt64) -> ByteString)?
-  /// The executor and the Swift tasks of the loop: see LoopTasks.swift.
+  /// The executor and the Swift tasks of the loop: see LoopTask.swift.
   final var swiftTasks: LoopTasks?
 
   /// The time in nanoseconds of the loop's clock.
@@ -103,4 +105,71 @@ extension EventLoop {
     get { registry.describeOrigin }
     set { registry.describeOrigin = newValue }
   }
+}
+
+/// An unobserved failure; it keeps only the run's name and error.
+public struct UnobservedFailure {
+  /// The task's id.
+  public let id: UInt64
+  /// The task's name in reports.
+  public var name: String { nameBytes.description }
+  /// The bytes of `name`.
+  package let nameBytes: ByteString
+  /// Why it failed.
+  public let error: FlowError
+  let order: UInt64
+}
+
+/// The unobserved failures of a loop and of the loops within it: their tasks' ids are unique among
+/// all of them. Confined to the loop's thread.
+final class FailureReports {
+  private var unobserved: [UInt64: UnobservedFailure] = [:]
+  /// Failures that observing the task doesn't remove.
+  private var late: [UnobservedFailure] = []
+  private var order: UInt64 = 0
+
+  var inOrder: [UnobservedFailure] {
+    (Array(unobserved.values) + late).sorted { $0.order < $1.order }
+  }
+
+  func add(_ error: FlowError, of task: AnyFlowTask) {
+    order += 1
+    unobserved[task.id] = UnobservedFailure(
+      id: task.id, nameBytes: task.title, error: error, order: order)
+  }
+
+  /// Adds a failure that observing the task doesn't remove.
+  func add(_ error: FlowError, name: ByteString, id: UInt64 = 0) {
+    order += 1
+    late.append(UnobservedFailure(id: id, nameBytes: name, error: error, order: order))
+  }
+
+  /// Returns the failures and removes them.
+  func takeAll() -> [UnobservedFailure] {
+    if unobserved.isEmpty && late.isEmpty { return [] }
+    defer {
+      unobserved = [:]
+      late = []
+    }
+    return inOrder
+  }
+
+  /// Removes the failure of a task that has been observed.
+  func remove(_ id: UInt64) { unobserved[id] = nil }
+}
+
+/// Code, or a body, that holds executions, tasks or waits which may hold it in turn: when its loop is shut
+/// down, it releases them.
+package protocol Abandonable: AnyObject {
+  /// Releases everything that it holds and waits for. Nothing of it executes any more.
+  func abandon()
+}
+
+/// The right to do something that is done once, such as settling a task: the first caller gets it, on any
+/// thread.
+final class Claim: Sendable {
+  private let isTaken = Atomic<Bool>(false)
+
+  /// Returns true once.
+  func isFirst() -> Bool { !isTaken.exchange(true, ordering: .acquiringAndReleasing) }
 }

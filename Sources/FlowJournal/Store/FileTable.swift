@@ -97,3 +97,130 @@ final class FileTable {
     return try digests.digest(of: sum.bytes)
   }
 }
+
+/// The code of ops with what it consists of, so that a later process can say what has changed.
+struct KnownCode: Sendable {
+  /// Something that it consists of.
+  struct Detail: Sendable {
+    enum Content: Equatable, Sendable {
+      case shown(ByteString)
+      case hidden(Digest)
+    }
+
+    /// The words for it; empty for the op's function itself.
+    var name: ByteString
+    var content: Content
+  }
+
+  let code: Digest
+  var details: [Detail]
+}
+
+/// The known code of the ops of runs, as rows of a table of one connection.
+final class CodeTable {
+  private let database: StoreDatabase
+  private let digests: DigestMaker
+  /// Whether there is one: not in a store of an earlier version that is only read.
+  private var isThere: Bool?
+
+  init(_ database: StoreDatabase, _ digests: DigestMaker) {
+    self.database = database
+    self.digests = digests
+  }
+
+  /// Adds the row of a code, unless the run has it.
+  func write(_ code: KnownCode, of run: Int64) throws(FlowError) {
+    let insert = try database.prepare(
+      "INSERT OR IGNORE INTO codes(run, code, details, sum) VALUES(?1, ?2, ?3, ?4)")
+    var writer = RecordWriter()
+    writer.add(code.details)
+    let details = ByteString(writer.bytes)
+    insert.bind(1, run)
+    insert.bind(2, code.code)
+    insert.bind(3, details)
+    insert.bind(4, try sum(run, code.code, details))
+    try insert.run()
+  }
+
+  /// The parts of a code of a run; empty when they aren't known, or the row isn't what was written.
+  func details(of code: Digest, in run: Int64) throws(FlowError) -> [KnownCode.Detail] {
+    if isThere == nil { isThere = try StoreSchema.hasCodes(database) }
+    if isThere == false { return [] }
+    let select = try database.prepare(
+      "SELECT run, code, details, sum FROM codes WHERE run = ?1 AND code = ?2")
+    select.bind(1, run)
+    select.bind(2, code)
+    defer { select.reset() }
+    return try select.step() ? try known(select)?.details ?? [] : []
+  }
+
+  /// Whether all rows are what was written.
+  func isSound() throws(FlowError) -> Bool {
+    let select = try database.prepare("SELECT run, code, details, sum FROM codes")
+    defer { select.reset() }
+    while try select.step() {
+      if try known(select) == nil { return false }
+    }
+    return true
+  }
+
+  /// Removes the rows of a run.
+  func remove(_ run: Int64) throws(FlowError) {
+    let delete = try database.prepare("DELETE FROM codes WHERE run = ?1")
+    delete.bind(1, run)
+    try delete.run()
+  }
+
+  /// The code of a row; nil when the row isn't what was written.
+  private func known(_ row: StoreStatement) throws(FlowError) -> KnownCode? {
+    guard let code = row.digest(1),
+      row.digest(3) == (try sum(row.integer(0), code, row.text(2))),
+      let details = row.withBytes(
+        2,
+        { bytes -> [KnownCode.Detail]? in
+          var reader = RecordReader(bytes)
+          guard let details = reader.details(), reader.isAtEnd else { return nil }
+          return details
+        })
+    else { return nil }
+    return KnownCode(code: code, details: details)
+  }
+
+  private func sum(
+    _ run: Int64, _ code: Digest, _ details: ByteString
+  ) throws(FlowError) -> Digest {
+    var sum = RowSum()
+    sum.add(run)
+    sum.add(code)
+    sum.add(details)
+    return try digests.digest(of: sum.bytes)
+  }
+}
+
+extension RecordWriter {
+  mutating func add(_ details: [KnownCode.Detail]) {
+    add(details.count)
+    for detail in details {
+      add(detail.name)
+      switch detail.content {
+      case .shown(let text):
+        add(0)
+        add(text)
+      case .hidden(let digest):
+        add(1)
+        add(digest)
+      }
+    }
+  }
+}
+
+extension RecordReader {
+  mutating func details() -> [KnownCode.Detail]? {
+    list { reader in
+      guard let name = reader.text(), let kind = reader.number() else { return nil }
+      let content: KnownCode.Detail.Content? =
+        kind == 0 ? reader.text().map { .shown($0) } : reader.digest().map { .hidden($0) }
+      return content.map { KnownCode.Detail(name: name, content: $0) }
+    }
+  }
+}

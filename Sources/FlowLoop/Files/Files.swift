@@ -1,3 +1,4 @@
+internal import CFlowSystem
 internal import Glibc
 
 /// Reads, writes and copies whole files, blocking; for threads other than the loop's.
@@ -174,4 +175,70 @@ package final class FileReplacement {
   ///
   /// - Throws: A `SystemError` when that fails; the other one stays then.
   package func commit() throws(SystemError) { try file.commit(Cancellation()) }
+}
+
+/// Errors about files.
+extension SystemError {
+  /// `can't read 'notes.txt': No such file or directory`.
+  package init(_ verb: String, _ path: ByteString, _ number: Int32) {
+    let hint = Sandbox.hint(number, isWritten: !["read", "stat", "list", "watch"].contains(verb))
+    self.init("can't \(verb) '\(path.escapingNUL)': \(systemMessage(number))\(hint)", code: number)
+  }
+
+  /// `can't copy 'a' to 'b': No space left on device`.
+  init(_ verb: String, _ path: ByteString, to target: ByteString, _ number: Int32) {
+    let hint = Sandbox.hint(number, isWritten: true)
+    self.init(
+      "can't \(verb) '\(path)' to '\(target)': \(systemMessage(number))\(hint)", code: number)
+  }
+
+  /// The error of a path that the system would take for a shorter one.
+  static func nul(in path: ByteString) -> SystemError {
+    SystemError("the path '\(path.escapingNUL)' has a NUL byte in it", code: EINVAL)
+  }
+
+  /// The error of work that was cancelled.
+  static var cancelled: SystemError { SystemError(code: ECANCELED) }
+
+  /// The name of the system's error, such as `ENOENT`; nil without a number or for an unknown one.
+  package var name: ByteString? {
+    guard let code, let name = flowsystem_error_name(code) else { return nil }
+    return ByteString(String(cString: name))
+  }
+}
+
+extension Cancellation {
+  /// Throws if the work was cancelled.
+  func check() throws(SystemError) {
+    if isRequested { throw .cancelled }
+  }
+}
+
+/// Reads a file piece by piece, blocking; for threads other than the loop's.
+///
+/// The file is opened by the first read, and closed when the reader is released.
+// One thread uses it at a time: the loop's makes and releases it, and each read on a helper thread begins
+// after the one before.
+package final class FileReader: @unchecked Sendable {
+  private let path: ByteString
+  private var file: InputFile?
+
+  package init(_ path: ByteString) {
+    self.path = path
+  }
+
+  /// The next piece of the file, of at most `size` bytes; empty at the end.
+  package func read(_ size: Int, _ cancellation: Cancellation) throws(SystemError) -> ByteString {
+    if file == nil { file = try InputFile(path, verb: "read") }
+    var failure: SystemError?
+    let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+      do throws(SystemError) {
+        count = try file?.read(into: UnsafeMutableRawBufferPointer(buffer), cancellation) ?? 0
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return ByteString(bytes)
+  }
 }

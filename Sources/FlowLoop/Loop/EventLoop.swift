@@ -110,7 +110,7 @@ public final class EventLoop: ThreadConfined {
   /// When the loop began to wait for async code without an event; see `BlockingWait`.
   private var blockedSince: Int64 = 0
 
-  // Work on other threads: see EventLoop+Offload.swift.
+  // Work on other threads: see LoopExecutor.swift.
   var offloaded: [UInt64: AnyObject] = [:]
   var lastOffload: UInt64 = 0
 

@@ -98,3 +98,77 @@ extension EventLoop {
     return made
   }
 }
+
+extension EventLoop {
+  /// Runs `work` on another thread, and then `done` with its result on the loop, as a job.
+  ///
+  /// Until then the loop isn't stalled, and a virtual clock doesn't advance. Without a queue the work may block,
+  /// such as in a call of the system.
+  package func offload<Result: Sendable>(
+    to queue: WorkQueue? = nil, _ work: @escaping @Sendable () -> Result,
+    then done: @escaping (Result) -> Void
+  ) {
+    checkThread()
+    lastOffload += 1
+    // Only the number crosses threads: the objects of `done` belong to the loop's thread.
+    let number = lastOffload
+    offloaded[number] = OffloadCompletion(done)
+    let external = mailbox.begin()
+    let job: @Sendable () -> Void = { [mailbox] in
+      let result = work()
+      mailbox.post { loop in
+        let completion = loop.offloaded.removeValue(forKey: number)
+        (completion as? OffloadCompletion<Result>)?.done(result)
+      }
+      external.end()
+    }
+    if let queue { queue.run(job) } else { HelperThreads.shared.run(job) }
+  }
+}
+
+/// The code that gets the result of work off the loop.
+private final class OffloadCompletion<Result> {
+  let done: (Result) -> Void
+
+  init(_ done: @escaping (Result) -> Void) {
+    self.done = done
+  }
+}
+
+/// An actor whose code runs on a `LoopThread`, where it may use the loop and everything on it.
+///
+/// ```swift
+/// actor Uploads: FlowActor {
+///   nonisolated let thread: LoopThread
+///   private var count = 0
+///
+///   init(on thread: LoopThread) { self.thread = thread }
+///
+///   func upload(_ path: String) async throws -> String? {
+///     count += 1
+///     return try await makeFlow(path).start(on: loop).value.string("url")
+///   }
+/// }
+/// ```
+///
+/// Several actors may share a thread: calls between them don't change it, and one piece of their code
+/// runs at a time. Ops of the loop run on the same thread too: they use such an actor without `await`, by
+/// `assumeIsolated`. The code of an actor waits by `await`, not by `run.wait()`, during which the other code
+/// on the thread would run.
+public protocol FlowActor: Actor {
+  /// The thread of the actor: a constant.
+  nonisolated var thread: LoopThread { get }
+}
+
+extension FlowActor {
+  public nonisolated var unownedExecutor: UnownedSerialExecutor {
+    thread.executor.asUnownedSerialExecutor()
+  }
+
+  /// The loop of the thread, for code of the actor.
+  ///
+  /// Throws a `SystemError` when the thread was shut down.
+  public var loop: EventLoop {
+    get throws { try thread.core.currentLoop() }
+  }
+}

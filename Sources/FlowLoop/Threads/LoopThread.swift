@@ -1,5 +1,6 @@
+internal import CFlowSystem
 internal import Glibc
-import Synchronization
+internal import Synchronization
 
 /// A thread of its own with an event loop, for programs whose own threads mustn't wait.
 ///
@@ -87,5 +88,238 @@ public final class LoopThread: Sendable {
   public func shutdownAndWait(grace: Duration = defaultGrace) {
     core.beginShutdown(grace: grace)
     if !isCurrent { core.waitForEnd() }
+  }
+}
+
+/// What a `LoopThread` and its thread share.
+// The monitor guards what changes, except for the loop, which only the thread touches.
+package final class LoopThreadCore: @unchecked Sendable {
+  /// The course of the thread. Each phase follows the one above it.
+  package enum Phase: UInt8, AtomicRepresentable {
+    /// It takes work.
+    case running
+    /// What has begun may end by itself.
+    case ending
+    /// What has begun was cancelled.
+    case cancelling
+    /// Nothing runs any more.
+    case over
+  }
+
+  let name: String
+
+  private let monitor = Monitor()
+  private let storedPhase = Atomic<Phase>(.running)
+  private var thread: pthread_t?
+  private var loop: EventLoop?
+  private var mailbox: Mailbox?
+  private var startError: SystemError?
+  private var makeLoop: (@Sendable () -> EventLoop)?
+  private var hasEnded = false
+  private var waiters: [CheckedContinuation<Void, Never>] = []
+  private var endings: [@Sendable (EventLoop) -> Void] = []
+  private var cancellers: [@Sendable () -> Void] = []
+  /// The time of each phase after the request to shut down, in nanoseconds.
+  private var grace: Int64 = 0
+  /// When the present phase ends, on the monotonic clock.
+  private var deadline: Int64 = .max
+
+  init(_ name: String) {
+    self.name = name
+  }
+
+  package var phase: Phase { storedPhase.load(ordering: .acquiring) }
+
+  var isCurrent: Bool {
+    let thread = monitor.locked { self.thread }
+    return thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false
+  }
+
+  /// The loop, on its thread.
+  package func currentLoop() throws(SystemError) -> EventLoop {
+    guard isCurrent, let loop else { throw endError }
+    return loop
+  }
+
+  /// The error of using the thread after its end.
+  package var endError: SystemError {
+    SystemError("the thread '\(ByteString(name))' is shut down", code: ECANCELED)
+  }
+
+  // MARK: Start
+
+  func start(
+    _ makeLoop: @escaping @Sendable () -> EventLoop
+  ) throws(SystemError) -> (Mailbox, LoopExecutor) {
+    self.makeLoop = makeLoop
+    do throws(SystemError) {
+      try SignalFreeThread.start(stackSize: SignalFreeThread.mainStackSize) { [self] in work() }
+    } catch {
+      throw SystemError("no thread for '\(ByteString(name))': \(error.message)", code: error.code)
+    }
+    let made: (mailbox: Mailbox?, executor: LoopExecutor?) = monitor.locked {
+      while mailbox == nil, startError == nil { monitor.wait() }
+      return (mailbox, startedExecutor)
+    }
+    guard let mailbox = made.mailbox, let executor = made.executor else {
+      throw startError ?? endError
+    }
+    return (mailbox, executor)
+  }
+
+  private var startedExecutor: LoopExecutor?
+
+  /// The whole life of the thread.
+  private func work() {
+    nameThread()
+    guard let loop = begin() else { return }
+    serve(loop)
+    end(loop)
+  }
+
+  private func begin() -> EventLoop? {
+    let make = makeLoop
+    makeLoop = nil
+    guard let loop = make?() else { return nil }
+    do throws(SystemError) { try loop.mailbox.open() } catch {
+      loop.shutdown()
+      monitor.locked {
+        startError = error
+        monitor.broadcast()
+      }
+      return nil
+    }
+    self.loop = loop
+    monitor.locked {
+      thread = pthread_self()
+      startedExecutor = loop.executor
+      mailbox = loop.mailbox
+      monitor.broadcast()
+    }
+    return loop
+  }
+
+  private func nameThread() {
+    var bytes = Array(name.utf8.prefix(15).map { CChar(bitPattern: $0) })
+    bytes.append(0)
+    flowsystem_name_thread(bytes)
+  }
+
+  // MARK: Course
+
+  private func serve(_ loop: EventLoop) {
+    while phase == .running {
+      if loop.turn(mayBlock: true) == .idle, phase == .running { loop.mailbox.waitForMail() }
+    }
+    while phase == .ending, loop.turn(mayBlock: true) != .idle {}
+    // Nothing can come any more, or the grace is over.
+    advance(from: .ending)
+    loop.client?.cancelAll(reason: "the thread '\(ByteString(name))' is shut down", on: loop)
+    while phase == .cancelling, loop.turn(mayBlock: true) != .idle {}
+  }
+
+  private func end(_ loop: EventLoop) {
+    var work = takeEndings()
+    while !work.isEmpty {
+      while let next = work.popLast() { next(loop) }
+      work = takeEndings()
+    }
+    loop.shutdown()
+    self.loop = nil
+    let waiters = monitor.locked {
+      hasEnded = true
+      thread = nil
+      cancellers = []
+      monitor.broadcast()
+      defer { self.waiters = [] }
+      return self.waiters
+    }
+    for each in waiters { each.resume() }
+  }
+
+  /// The calls for the end. When there is none left, none is taken any more.
+  private func takeEndings() -> [@Sendable (EventLoop) -> Void] {
+    monitor.locked {
+      if endings.isEmpty { storedPhase.store(.over, ordering: .releasing) }
+      defer { endings = [] }
+      return endings
+    }
+  }
+
+  func add(atEnd work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
+    monitor.locked {
+      if phase == .over { return false }
+      endings.append(work)
+      return true
+    }
+  }
+
+  /// Calls `cancel` on some thread when the grace of a shutdown is over: for code that keeps the thread from
+  /// noticing it.
+  package func add(canceller cancel: @escaping @Sendable () -> Void) {
+    monitor.locked { cancellers.append(cancel) }
+  }
+
+  // MARK: Shutdown
+
+  func beginShutdown(grace: Duration) {
+    let nanoseconds = grace.clampedNanoseconds
+    let isFirst = monitor.locked {
+      let end = SystemClock.read(CLOCK_MONOTONIC).later(by: nanoseconds)
+      if end < deadline || phase == .running {
+        self.grace = nanoseconds
+        deadline = end
+        monitor.broadcast()
+      }
+      guard phase == .running else { return false }
+      storedPhase.store(.ending, ordering: .releasing)
+      return true
+    }
+    guard isFirst else { return }
+    wake()
+    HelperThreads.shared.run { [self] in HelperThreads.shared.standAside(watch) }
+  }
+
+  /// Waits for the ends of the phases, on a helper thread.
+  private func watch() {
+    for phase in [Phase.ending, .cancelling] {
+      let cancellers = monitor.locked { () -> [@Sendable () -> Void]? in
+        while !hasEnded, self.phase == phase, SystemClock.read(CLOCK_MONOTONIC) < deadline {
+          if deadline == .max { monitor.wait() } else { _ = monitor.wait(until: deadline) }
+        }
+        return hasEnded ? nil : self.cancellers
+      }
+      guard let cancellers else { return }
+      advance(from: phase)
+      if phase == .ending { for cancel in cancellers { cancel() } }
+      wake()
+    }
+  }
+
+  /// Begins the next phase, unless it has begun.
+  private func advance(from phase: Phase) {
+    monitor.locked {
+      guard self.phase == phase else { return }
+      deadline = SystemClock.read(CLOCK_MONOTONIC).later(by: grace)
+      storedPhase.store(phase == .ending ? .cancelling : .over, ordering: .releasing)
+      monitor.broadcast()
+    }
+  }
+
+  private func wake() { monitor.locked { mailbox }?.post { _ in } }
+
+  func resume(atEnd continuation: CheckedContinuation<Void, Never>) {
+    let isOver = monitor.locked {
+      if !hasEnded { waiters.append(continuation) }
+      return hasEnded
+    }
+    if isOver { continuation.resume() }
+  }
+
+  func waitForEnd() {
+    let wait = { [self] in
+      monitor.locked { while !hasEnded { monitor.wait() } }
+    }
+    if let threads = HelperThreads.current { threads.standAside(wait) } else { wait() }
   }
 }

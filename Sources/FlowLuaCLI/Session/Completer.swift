@@ -1,4 +1,5 @@
 internal import FlowScripting
+internal import Glibc
 internal import LuaVM
 
 /// Finds completions for the cursor. No code of a script is run: fields are found in tables and in
@@ -89,5 +90,83 @@ struct Completer {
       }
     }
     return found
+  }
+}
+
+/// The place of the cursor in a chunk of Lua, as far as completion needs it.
+struct CodeContext {
+  /// The start of the string at the cursor, after its quote; nil outside of strings.
+  let stringStart: Int?
+  let isInComment: Bool
+  /// The name of the function whose first argument is the string; nil if there is none.
+  let functionOfString: String?
+
+  /// - Parameter bytes: The text before the cursor.
+  init(_ bytes: [UInt8]) {
+    let tokens = LuaLexer.tokens(bytes, withComments: true)
+    guard let last = tokens.last, last.isOpen else {
+      (stringStart, isInComment, functionOfString) = (nil, false, nil)
+      return
+    }
+    isInComment = last.kind == .comment
+    let isString = last.kind == .string
+    let isLong = isString && bytes[last.range.lowerBound] == UInt8(ascii: "[")
+    stringStart =
+      isString
+      ? isLong ? bytes.count : last.range.lowerBound + 1 : nil
+    let before = tokens.dropLast().filter { $0.kind != .comment }
+    let name =
+      before.last.map { bytes[$0.range].elementsEqual([UInt8(ascii: "(")]) } == true
+      ? before.dropLast().last : before.last
+    functionOfString =
+      isString && !isLong && name?.kind == .name
+      ? name.map { String(decoding: bytes[$0.range], as: Unicode.ASCII.self) } : nil
+  }
+
+  var isInString: Bool { stringStart != nil }
+
+  /// The start of the name that ends at the cursor; the end if there is none.
+  static func nameStart(_ bytes: [UInt8]) -> Int {
+    var start = bytes.count
+    while start > 0, LuaLexer.isNamePart(bytes[start - 1]) { start -= 1 }
+    return start
+  }
+}
+
+/// Finds files by the beginning of their path.
+enum FileNames {
+  private static let limit = 1000
+
+  /// Paths with this prefix; those of folders end in a slash. Hidden files are found if the dot was
+  /// typed.
+  static func startingWith(_ typed: [UInt8]) -> [[UInt8]] {
+    let slash = typed.lastIndex(of: UInt8(ascii: "/"))
+    let folder = slash.map { Array(typed[...$0]) } ?? []
+    let start = Array(typed[(slash.map { $0 + 1 } ?? 0)...])
+    guard let stream = opendir(cString(folder.isEmpty ? Array("./".utf8) : folder)) else {
+      return []
+    }
+    defer { closedir(stream) }
+    var found: [[UInt8]] = []
+    while found.count < limit, let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+      guard name.starts(with: start), name != Array(".".utf8), name != Array("..".utf8),
+        !start.isEmpty || name.first != UInt8(ascii: ".")
+      else { continue }
+      let path = folder + name
+      found.append(isFolder(path) ? path + [UInt8(ascii: "/")] : path)
+    }
+    return found
+  }
+
+  static func exists(_ path: [UInt8]) -> Bool { access(cString(path), F_OK) == 0 }
+
+  private static func isFolder(_ path: [UInt8]) -> Bool {
+    var information = stat()
+    return stat(cString(path), &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
+  }
+
+  private static func cString(_ bytes: [UInt8]) -> [CChar] {
+    bytes.map { CChar(bitPattern: $0) } + [0]
   }
 }

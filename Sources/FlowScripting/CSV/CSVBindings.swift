@@ -57,3 +57,233 @@ extension ScriptHost {
     return textError(call, path, "\(problem) at \(place)", code: "csv", numbers)
   }
 }
+
+/// The rows of a text or file of CSV: what `csv.rows` returns.
+final class CSVRows: TextIterator {
+  private let text: TextPieces
+  private var options = CSVReading()
+  private var needsHeader = true
+  private var isFirst = true
+  private var line = 1
+  private var types: [Types] = []
+  private(set) var onError: LuaReference?
+
+  /// The type of a column, which is known by its name or its number.
+  private struct Types {
+    let column: LuaValue
+    let type: CSVReading.FieldType
+    let isOptional: Bool
+  }
+
+  init(_ host: ScriptHost, _ call: LuaCall) throws {
+    let arguments = Arguments(host, call, "rows")
+    text = try TextPieces(arguments, 1, function: "csv.rows")
+    if arguments.isNil(2) { return }
+    let fields = try arguments.options(
+      2, known: ["header", "separator", "types", "max_bytes", "on_error"])
+    onError = try fields.function("on_error")
+    text.maxBytes = try fields.count("max_bytes") ?? text.maxBytes
+    options.separator = try fields.separator() ?? options.separator
+    types = try Self.types(fields)
+    switch fields.value("header") {
+    case nil: break
+    case .boolean(let hasHeader): needsHeader = hasHeader
+    case .reference(let list) where list.kind == .table:
+      try setNames(list, host) { arguments.wrong(2, "field 'header': \($0)") }
+      needsHeader = false
+    default: throw fields.wrong("header", expected: "boolean or list of names")
+    }
+    if !needsHeader, options.names == nil { try setTypes { arguments.wrong(2, $0) } }
+  }
+
+  func close() { text.close() }
+
+  /// `{ n = "integer", when = "string?" }`.
+  private static func types(_ fields: Options) throws -> [Types] {
+    guard let table = try fields.table("types") else { return [] }
+    return try fields.arguments.host.vm.pairs(of: table).map { column, value in
+      let known: [ByteString: CSVReading.FieldType] = [
+        "string": .string, "integer": .integer, "number": .number, "boolean": .boolean,
+      ]
+      guard case .string(let name) = value else {
+        throw fields.wrong("types", expected: "table of strings")
+      }
+      let isOptional = name.bytes.last == UInt8(ascii: "?")
+      guard let type = known[isOptional ? ByteString(Array(name.bytes.dropLast())) : name] else {
+        throw fields.arguments.wrong(
+          fields.index,
+          "field 'types': unknown type '\(name)'; known are 'boolean', 'integer', 'number', "
+            + "'string', each also with '?'")
+      }
+      return Types(column: column, type: type, isOptional: isOptional)
+    }
+  }
+
+  /// Makes rows records with these names.
+  private func setNames(
+    _ list: LuaReference, _ host: ScriptHost, _ wrong: (String) -> any Error
+  ) throws {
+    guard let names = try host.strings(in: .reference(list)), !names.isEmpty else {
+      throw wrong("a list of names expected")
+    }
+    var seen: Set<ByteString> = []
+    for name in names where !seen.insert(name).inserted {
+      throw wrong("two columns are named '\(name)'")
+    }
+    // A copy: the script could change its own.
+    options.names = try host.vm.makeList(count: names.count) { .string(names[$0]) }
+    options.columnCount = names.count
+    try setTypes(names, wrong)
+  }
+
+  /// Sets the types of the columns; with names, they are known by them.
+  private func setTypes(_ names: [ByteString] = [], _ wrong: (String) -> any Error) throws {
+    for type in types {
+      let column: Int
+      switch type.column {
+      case .string(let name) where !names.isEmpty:
+        guard let index = names.firstIndex(of: name) else {
+          let near = NearestName.of(name.description, in: names.map(\.description))
+          let hint = near.map { " (did you mean '\($0)'?)" } ?? ""
+          throw wrong("field 'types': there is no column '\(name)'\(hint)")
+        }
+        column = index + 1
+      case .integer(let number) where names.isEmpty && number >= 1 && number <= 100_000:
+        column = Int(number)
+      default:
+        throw wrong(
+          names.isEmpty
+            ? "field 'types': without names, columns are numbers from 1 to 100000"
+            : "field 'types': columns are named by strings")
+      }
+      options.setType(type.type, isOptional: type.isOptional, ofColumn: column)
+    }
+  }
+
+  /// The next row; nil after the last one.
+  func next(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    if isFirst, text.bytes.count >= 3 || !text.isIncomplete {
+      // Spreadsheets begin with it.
+      if text.bytes.starts(with: [0xEF, 0xBB, 0xBF]) { text.use(3) }
+      isFirst = false
+    }
+    if isFirst { return try readMore(host, call) }
+    if needsHeader, !(try readHeader(host, call)) {
+      return text.isIncomplete ? try readMore(host, call) : call.answer(.nil)
+    }
+    while true {
+      let (row, place, answer) = try call.readCSV(
+        text.bytes, from: text.start, isLast: !text.isIncomplete, options)
+      if let answer {
+        try text.check(text.rowSize(place.bytes)) {
+          tooLong($0, after: place.emptyLines, host, call)
+        }
+        advance(place)
+        // All rows have as many fields as the first one.
+        if options.columnCount == 0 { options.columnCount = place.fields }
+        return answer
+      }
+      switch try finish(row, place, host, call) {
+      case .end: return call.answer(.nil)
+      case .incomplete: return try readMore(host, call)
+      case .leftOut: break
+      }
+    }
+  }
+
+  /// Reads the names of the columns; false when there are none yet, or never.
+  private func readHeader(_ host: ScriptHost, _ call: LuaCall) throws -> Bool {
+    var plain = CSVReading()
+    plain.separator = options.separator
+    let (row, place, table) = try host.vm.readCSV(
+      text.bytes, from: text.start, isLast: !text.isIncomplete, plain)
+    guard let table else {
+      _ = try finish(row, place, host, call)
+      return false
+    }
+    let number = line + place.emptyLines
+    do {
+      try setNames(table, host) { [unowned self] problem in
+        host.csvError(call, text.path, problem, line: number, column: nil)
+      }
+    } catch {
+      close()
+      throw error
+    }
+    needsHeader = false
+    advance(place)
+    return true
+  }
+
+  private func advance(_ place: CSVPlace) {
+    text.use(place.bytes)
+    line += place.emptyLines + place.lines
+  }
+
+  private enum Finish {
+    case end, incomplete
+    /// A row with a problem, which was reported.
+    case leftOut
+  }
+
+  /// What follows where there is no row. Throws the problem of one, or reports it; the next call reads what follows it.
+  /// Without names of the columns nothing can.
+  private func finish(
+    _ row: CSVRow, _ place: CSVPlace, _ host: ScriptHost, _ call: LuaCall
+  ) throws -> Finish {
+    let problem: String
+    var column: Int?
+    switch row {
+    case .row: return .incomplete
+    case .incomplete:
+      // The empty lines before the row aren't needed any more.
+      advance(place)
+      return .incomplete
+    case .end: return .end
+    case .problem(let text, let place):
+      problem = text
+      column = place
+    case .wrongCount(let count):
+      let least = count > options.columnCount ? "at least " : ""
+      problem = "expected \(options.columnCount) fields, got \(least)\(count)"
+    }
+    let error = host.csvError(
+      call, text.path, problem, line: line + place.emptyLines + place.linesBeforeProblem,
+      column: column)
+    if needsHeader {
+      close()
+      throw error
+    }
+    let row = text.row(place.bytes)
+    advance(place)
+    try report(error, text: row, host)
+    return .leftOut
+  }
+
+  private func readMore(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    try text.readMore(host, call) {
+      tooLong($0, after: 0, host, call)
+    } answer: { [unowned host] call in
+      try self.next(host, call)
+    }
+  }
+
+  private func tooLong(
+    _ problem: String, after emptyLines: Int, _ host: ScriptHost, _ call: LuaCall
+  ) -> any Error {
+    host.csvError(call, text.path, problem, line: line + emptyLines, column: nil)
+  }
+}
+
+extension Options {
+  /// The field `separator`: one byte.
+  func separator() throws -> UInt8? {
+    guard let text = try string("separator") else { return nil }
+    let reserved: [UInt8] = [UInt8(ascii: "\""), 0x0A, 0x0D]
+    guard text.count == 1, let byte = text.bytes.first, !reserved.contains(byte) else {
+      throw arguments.wrong(
+        index, "field 'separator': a string of one byte, no quote and no line break, expected")
+    }
+    return byte
+  }
+}

@@ -149,3 +149,66 @@ final class ScriptClientFunction {
     self.name = name
   }
 }
+
+/// `flow.ops.HTTPOp { url = "https://…/{name}", into = "page" }`.
+extension ScriptHost {
+  func registerHTTPOp() {
+    registerDescribed(
+      OpClass("HTTPOp", doc: HTTPOp.docText) {
+        [unowned self] arguments in
+        let (reader, request, key) = try HTTPRequestReader.op(arguments)
+        do {
+          return try HTTPOp(
+            request, intoBytes: key, requester: ObjectIdentifier(self),
+            showsProgress: reader.reportsProgress,
+            makeKey: reader.makesKey
+              ? { context in IdempotencyKeys.make(for: context) } : nil
+          ) {
+            [unowned self] response in
+            try value(ofBody: response)
+          }
+        } catch let misuse as HTTPMisuse {
+          throw reader.wrong(misuse)
+        }
+      })
+  }
+
+  /// The value of a body: JSON as a table, everything else as bytes.
+  private func value(ofBody response: HTTPResponse) throws -> FlowValue {
+    let type = response.header("content-type")?.lowercased() ?? ""
+    let essence = type.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
+    guard
+      essence.elementsEqual("application/json".utf8)
+        || essence.starts(with: "application/".utf8)
+          && essence.suffix(5).elementsEqual("+json".utf8)
+    else { return .bytes(response.body) }
+    do {
+      return FlowValue(try vm.decodeJSON(response.body))
+    } catch let error as JSONTextError {
+      let place = HTTPTask.shown(response.urlBytes)
+      throw FlowError(.error, "'\(place)': \(error.message)")
+    }
+  }
+}
+
+/// Keys by which servers recognize a repeated request.
+///
+/// The n-th key of an op is the same in each of its attempts, and in each attempt of the flows and ops that
+/// enclose it, so that a retry doesn't do twice what a server has done already.
+enum IdempotencyKeys {
+  /// The next key of an op's attempt, or one of its own.
+  static func make(for context: OpContext?) -> ByteString {
+    guard let context else {
+      return ExecutionKey.text(.random(in: 0 ... .max), .random(in: 0 ... .max))
+    }
+    let number = UInt64(context.nextKeyNumber())
+    if number == 1 { return context.key }
+    let base = context.lineage
+    return ExecutionKey.text(base, (base ^ number.spread).spread)
+  }
+}
+
+extension ScriptHost {
+  /// A key for a request of the running code.
+  func makeIdempotencyKey() -> ByteString { IdempotencyKeys.make(for: currentOp) }
+}

@@ -134,3 +134,123 @@ extension ScriptHost {
     }
   }
 }
+
+/// The values of a text or file with one JSON value a line: what `json.lines` returns.
+final class JSONLines: TextIterator {
+  private var text: TextPieces
+  private let options: JSONReading
+  private(set) var onError: LuaReference?
+
+  init(_ host: ScriptHost, _ call: LuaCall) throws {
+    let arguments = Arguments(host, call, "lines")
+    text = try TextPieces(arguments, 1, function: "json.lines")
+    if arguments.isNil(2) {
+      options = JSONReading()
+    } else {
+      let fields = try arguments.options(2, known: JSONReading.fields + ["max_bytes", "on_error"])
+      onError = try fields.function("on_error")
+      options = try JSONReading(fields)
+      text.maxBytes = try fields.count("max_bytes") ?? text.maxBytes
+    }
+  }
+
+  func close() { text.close() }
+
+  /// The value of the next line that isn't empty; nil after the last one.
+  func next(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    while true {
+      switch text.nextLine() {
+      case .end: return call.answer(.nil)
+      case .incomplete:
+        return try text.readMore(host, call) { [unowned self] in
+          tooLong($0, line: text.line + 1, host, call)
+        } answer: { [unowned host] call in
+          try self.next(host, call)
+        }
+      case .line(let line, let number, let offset):
+        try text.check(line.count) { tooLong($0, line: number, host, call) }
+        if line.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) { continue }
+        do {
+          return call.answer(try host.vm.decodeJSON(line, options))
+        } catch {
+          guard var problem = error as? JSONTextError else {
+            throw host.jsonError(call, error, in: "json.lines")
+          }
+          problem.line = number
+          problem.offset += offset
+          try report(
+            host.jsonError(call, problem, in: "json.lines", of: text.path), text: line, host)
+        }
+      }
+    }
+  }
+
+  private func tooLong(
+    _ problem: String, line: Int, _ host: ScriptHost, _ call: LuaCall
+  ) -> any Error {
+    host.textError(call, text.path, "\(problem) at line \(line)", code: "json", [("line", line)])
+  }
+}
+
+extension JSONReading {
+  /// The options of `json.decode`, `json.read` and `json.lines`.
+  static let fields = ["null", "max_depth", "big", "strict"]
+
+  /// Reads an argument; the defaults if it is absent.
+  init(_ arguments: Arguments, _ index: Int) throws {
+    self.init()
+    if arguments.isNil(index) { return }
+    try self.init(arguments.options(index, known: Self.fields))
+  }
+
+  init(_ options: Options) throws {
+    self.init()
+    keepsNull = try options.choice("null", ["drop", "keep"]) == "keep"
+    keepsBig = try options.choice("big", ["number", "string"]) == "string"
+    isStrict = try options.boolean("strict") ?? false
+    maxDepth = try options.depth() ?? maxDepth
+  }
+}
+
+extension JSONWriting {
+  private static let fields = [
+    "empty", "invalid", "sort", "indent", "ascii", "secrets", "max_depth",
+  ]
+
+  /// Reads the options of `json.encode` and `json.write`; the defaults if they are absent.
+  init(_ arguments: Arguments, _ index: Int) throws {
+    self.init()
+    if arguments.isNil(index) { return }
+    let options = try arguments.options(index, known: Self.fields)
+    emptyIsArray = try options.choice("empty", ["object", "array"]) == "array"
+    replacesInvalid = try options.choice("invalid", ["error", "replace"]) == "replace"
+    sortsKeys = try options.boolean("sort") ?? true
+    let isIndent = { (number: Double) in number >= 0 && number <= 16 && number == number.rounded() }
+    if let spaces = try options.number("indent", "an integer from 0 to 16", isIndent) {
+      indent = Int(spaces)
+    }
+    isASCII = try options.boolean("ascii") ?? false
+    showsSecrets = try options.boolean("secrets") ?? false
+    maxDepth = try options.depth() ?? maxDepth
+  }
+}
+
+extension Options {
+  /// A field that is one of some strings.
+  func choice(_ name: ByteString, _ known: [ByteString]) throws -> ByteString? {
+    guard let text = try string(name) else { return nil }
+    guard known.contains(text) else {
+      let names = known.map { "'\($0)'" }.joined(separator: " or ")
+      throw arguments.wrong(index, "field '\(name)': \(names) expected, got '\(text)'")
+    }
+    return text
+  }
+
+  /// The limit of the levels: Lua's stack has room for so many.
+  fileprivate func depth() throws -> Int? {
+    let isDepth = { (number: Double) in
+      number >= 1 && number <= 100_000 && number == number.rounded()
+    }
+    return try number("max_depth", "an integer from 1 to 100000", isDepth).map { Int($0) }
+  }
+}

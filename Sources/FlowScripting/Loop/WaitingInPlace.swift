@@ -1,4 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
+internal import Glibc
 @_spi(Scripting) package import LuaVM
 
 /// Waits of code that can't be parked: of the main chunk, and of code below a C function.
@@ -104,5 +105,128 @@ struct CodeInPlace {
     if let task = current.task?.takeUnretainedValue() { return task.expire() }
     guard let op = current.op?.takeUnretainedValue(), !op.isCleaningUp else { return .cancelled() }
     return op.expire()
+  }
+}
+
+extension ScriptHost {
+  /// Performs `work` on a helper thread while the script waits, and returns the results that `answer`
+  /// makes of its result. The script's other code continues meanwhile, and a virtual clock stands still.
+  ///
+  /// Work that takes long looks at its `Cancellation`, which is requested when the waiting code is
+  /// stopped; its result is then dropped. Its error is raised at the script's line. `failed` is called in
+  /// both cases, on the thread of the host. `memory` is where the result counts until the script has it.
+  func offload<Result: Sendable>(
+    _ call: LuaCall, in memory: CollectedBytes? = nil,
+    _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Result,
+    failed: (() -> Void)? = nil,
+    answer: @escaping (LuaCall, Result) throws -> LuaAnswer
+  ) throws -> LuaAnswer {
+    try call.wait(OffloadWait(self, memory, work, failed: failed, answer: answer))
+  }
+}
+
+/// Waits for the result of work on a helper thread.
+private final class OffloadWait<Success: Sendable>: LuaWait {
+  private let host: ScriptHost
+  private let memory: CollectedBytes?
+  private let cancellation = Cancellation()
+  private let answer: (LuaCall, Success) throws -> LuaAnswer
+  private let failed: (() -> Void)?
+  private var result: Result<Success, SystemError>?
+
+  override var subject: String { "helper thread" }
+
+  init(
+    _ host: ScriptHost, _ memory: CollectedBytes?,
+    _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Success,
+    failed: (() -> Void)?,
+    answer: @escaping (LuaCall, Success) throws -> LuaAnswer
+  ) {
+    self.host = host
+    self.memory = memory
+    self.failed = failed
+    self.answer = answer
+    super.init()
+    host.loop.offload { [cancellation] in
+      // It may have waited for a thread.
+      if cancellation.isRequested { return .failure(SystemError(code: ECANCELED)) }
+      do throws(SystemError) { return .success(try work(cancellation)) } catch {
+        return .failure(error)
+      }
+    } then: { [self] (result: Result<Success, SystemError>) in
+      self.result = result
+      ready()
+    }
+  }
+
+  // A host that is closed drops its waits.
+  deinit { cancellation.request() }
+
+  /// The thread stops when it next looks; its result is dropped.
+  override func abandon() {
+    cancellation.request()
+    failed?()
+  }
+
+  override func finish(_ call: LuaCall) throws -> LuaAnswer {
+    switch result {
+    case .success(let value): return try answer(call, value)
+    case .failure(let error):
+      failed?()
+      if error.isLackOfMemory { throw LuaError(.memory, LuaVM.memoryError) }
+      throw host.raise(error, at: call.position)
+    case nil: throw host.raise(.cancelled())
+    }
+  }
+}
+
+/// Makes pending tasks fail as stalled, the youngest first: one task at a time, because the end of
+/// one may let all others continue.
+///
+/// It sorts the tasks once, not at each call, so that the time to end many stalled tasks is
+/// proportional to their number.
+struct StallPass {
+  /// The maximum number of attempts per task.
+  let times: Int
+  /// The number of attempts for each task.
+  private var asked: [UInt64: Int] = [:]
+  /// Tasks that haven't been tried yet, the youngest last.
+  private var open: [AnyFlowTask] = []
+  /// The youngest task of the loop when `open` was filled.
+  private var newest: UInt64 = 0
+
+  init(times: Int) { self.times = times }
+
+  /// Makes the youngest pending run or task fail as stalled.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop of the tasks, the same each time. Nothing in it can make progress now.
+  ///   - owned: The tasks that may fail; by default all of the loop.
+  /// - Returns: Whether there was such a task.
+  mutating func failNext(on loop: EventLoop, among owned: OwnedTasks? = nil) -> Bool {
+    func pending(_ id: UInt64) -> AnyFlowTask? {
+      if let owned { return owned.task(id) }
+      return loop.pendingTask(id)
+    }
+    // Tasks started since the last call come first.
+    if !open.isEmpty, newest < loop.newestTask {
+      for id in newest + 1...loop.newestTask { if let task = pending(id) { open.append(task) } }
+    }
+    newest = loop.newestTask
+    while true {
+      while let task = open.last {
+        let count = asked[task.id, default: 0]
+        guard count < times, pending(task.id) != nil else {
+          open.removeLast()
+          continue
+        }
+        asked[task.id] = count + 1
+        task.stopStalled()
+        return true
+      }
+      // The code of an old task may have begun late, such as that of a continuation.
+      open = (owned?.all ?? loop.pendingTasks).filter { asked[$0.id, default: 0] < times }
+      if open.isEmpty { return false }
+    }
   }
 }

@@ -1,6 +1,7 @@
 package import FlowEngine
 package import FlowRemote
 internal import Glibc
+@_spi(Scripting) internal import LuaVM
 
 /// Where a script's ops with `thread = "remote"` execute.
 package struct RemoteSettings: Sendable {
@@ -112,5 +113,111 @@ package struct RemoteSettings: Sendable {
       the server '\(place)' is another machine, and the connection isn't encrypted: use tls://…, or \
       allow it (--insecure, or insecure = true)
       """)
+  }
+}
+
+/// What a machine has to have for certain ops, such as `gpu`: words that its owner gives it when it joins.
+struct RemoteTags: Hashable, Sendable {
+  /// Sorted, each once.
+  let words: [ByteString]
+
+  /// How many a machine or an op may have: a machine looks for work of each set of its own.
+  static let most = 4
+  private static let longest = 32
+
+  /// No tags: any machine.
+  init() { words = [] }
+
+  /// Reads words that are separated by spaces or commas; throws a text that says what is wrong.
+  init(_ text: ByteString) throws(Problem) {
+    let separators = [UInt8(ascii: " "), UInt8(ascii: ","), UInt8(ascii: "\t")]
+    try self.init(
+      text.bytes.split { separators.contains($0) }.map { ByteString(Array($0)) })
+  }
+
+  init(_ words: [ByteString]) throws(Problem) {
+    for word in words {
+      let isWord =
+        !word.isEmpty && word.count <= Self.longest
+        && word.bytes.allSatisfy {
+          switch $0 {
+          case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
+            true
+          default: false
+          }
+        }
+      guard isWord else {
+        throw Problem(
+          text: "a tag has up to \(Self.longest) letters, digits, '_' or '-', not '\(word)'")
+      }
+    }
+    self.words = Set(words).sorted()
+    if self.words.count > Self.most {
+      throw Problem(text: "at most \(Self.most) tags expected, got \(self.words.count)")
+    }
+  }
+
+  /// The field `tags` of an op: a text, or a list of words; nil without it.
+  init?(_ options: Options) throws {
+    var words: [ByteString] = []
+    switch options.value("tags") {
+    case nil: return nil
+    case .string(let text)?: words = [text]
+    case .reference(let list)? where list.kind == .table:
+      let vm = options.arguments.host.vm
+      while case let value = try vm.rawGet(.integer(Int64(words.count + 1)), in: list), !value.isNil
+      {
+        guard case .string(let word) = value, words.count <= Self.most else {
+          throw options.wrong("tags", expected: "string or list of at most \(Self.most) strings")
+        }
+        words.append(word)
+      }
+    default: throw options.wrong("tags", expected: "string or list of strings")
+    }
+    do throws(Problem) {
+      try self.init(ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))))
+    } catch {
+      throw options.arguments.wrong(options.index, "field 'tags': \(error.text)")
+    }
+  }
+
+  /// What is wrong about them.
+  struct Problem: Error {
+    let text: ByteString
+  }
+
+  var isEmpty: Bool { words.isEmpty }
+  /// `big gpu`.
+  var text: ByteString {
+    ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
+  }
+  /// A part of subjects: `big+gpu`, and `any` for no tags. No word contains a `+`.
+  var token: ByteString {
+    isEmpty
+      ? "+any" : ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: "+")])))
+  }
+
+  /// All sets whose ops a machine with these tags may execute.
+  var subsets: [RemoteTags] {
+    (0..<(1 << words.count)).map { bits in
+      RemoteTags(sorted: words.indices.filter { bits >> $0 & 1 == 1 }.map { words[$0] })
+    }
+  }
+
+  private init(sorted words: [ByteString]) { self.words = words }
+
+  /// Whether a machine with these tags may execute an op with those.
+  func covers(_ others: RemoteTags) -> Bool { others.words.allSatisfy { words.contains($0) } }
+}
+
+extension RemoteMachine.Offer {
+  /// Refuses a text that doesn't have one to four tags.
+  package static func check(tags text: ByteString) throws(FlowError) {
+    do throws(RemoteTags.Problem) {
+      if try RemoteTags(text).isEmpty { throw RemoteTags.Problem(text: "'\(text)' has no tag") }
+    } catch {
+      throw .usage(error.text)
+    }
   }
 }

@@ -1,4 +1,5 @@
-internal import FlowEngine
+public import FlowEngine
+internal import Glibc
 @_spi(Scripting) internal import LuaVM
 
 /// The methods and fields of a run.
@@ -95,5 +96,89 @@ extension ScriptHost {
     try checkWait(for: run)
     let value = try vm.value(of: run, types.run)
     return try call.wait(TaskWait(run, for: waitingTask, deadline: nil) { $0.answer(value) })
+  }
+}
+
+extension Run {
+  /// The run as a page for a browser (HTML), which needs nothing else: `--timeline` of flowlua. A run that
+  /// hasn't ended is shown as far as it is. Called on the loop's thread.
+  public func timeline() -> String { timelineBytes().description }
+  /// The bytes of `timeline`.
+  package func timelineBytes() -> ByteString { TimelinePage.text(of: [TimelinePage.Entry(self)]) }
+
+  /// The run as Chrome trace events in JSON, which Perfetto shows: `--trace` of flowlua. The waits
+  /// of scripts are in it only with that option. Called on the loop's thread.
+  public func trace() -> String { traceBytes().description }
+  /// The bytes of `trace`.
+  package func traceBytes() -> ByteString { RunTrace.text(of: [RunSpans(self)]) }
+}
+
+extension ScriptHost {
+  /// The spans of a run in OTLP/JSON, for collectors of OpenTelemetry: `--otlp` of flowlua. A program sends them to a
+  /// collector as the body of a POST request, of the type `application/json`.
+  ///
+  /// There is a span for each execution, each attempt if there are several, each undo, program and request. They belong
+  /// to the run's trace (see `EventLoop.trace` and `Op.start`); the runs without one share a trace of this host. What
+  /// hasn't ended is shown as far as it is. The service is named by `serviceName` or the environment. No secret is in
+  /// the text.
+  ///
+  /// Called on the loop's thread.
+  public func otlp(of run: Run) -> String { otlpBytes(of: run).description }
+  /// The bytes of `otlp`.
+  package func otlpBytes(of run: Run) -> ByteString {
+    RunOTLP.text(of: [RunSpans(run)], run.traceContext ?? trace, resource)
+  }
+}
+
+/// Views of a run that are files: `report`, `timeline`, `trace`, `otlp`.
+extension ScriptHost {
+  static var runFileMethods: LuaFields<BoundMethod> {
+    [
+      "report": BoundMethod { host, call in
+        try host.give(call, "report") { $0.reportBytes() }
+      },
+      "timeline": BoundMethod { host, call in
+        try host.give(call, "timeline") { $0.timelineBytes() }
+      },
+      "trace": BoundMethod { host, call in
+        try host.give(call, "trace") { $0.traceBytes() }
+      },
+      "otlp": BoundMethod { host, call in
+        try host.give(call, "otlp", problem: SpanFile.problem) { host.otlpBytes(of: $0) }
+      },
+    ]
+  }
+
+  /// Writes a view of a run to the file that the call names, without blocking other code; returns its text
+  /// if it names none. `problem` says why an existing file isn't replaced.
+  private func give(
+    _ call: LuaCall, _ function: String,
+    problem: @escaping @Sendable (ByteString) -> ByteString? = { _ in nil },
+    _ text: (Run) -> ByteString
+  ) throws -> LuaAnswer {
+    let (run, arguments) = try self.run(call, function)
+    noteRead(ofAllIn: run)
+    if arguments.isNil(1) { return try answer(call, .bytes(text(run))) }
+    try check(.files, call, "run:\(function)")
+    let path = try arguments.string(1)
+    let content = text(run)
+    return try offload(call) { cancellation throws(SystemError) in
+      if let problem = problem(path) {
+        throw SystemError("run:\(function): \(problem)", code: EEXIST)
+      }
+      try Files.write(content, to: path, cancellation)
+    } answer: { call, _ in
+      call.answer()
+    }
+  }
+}
+
+extension ScriptHost {
+  /// The trace that spans belong to.
+  package var trace: TraceContext { loop.trace ?? ownTrace }
+
+  /// What spans say about this process.
+  package var resource: TraceResource {
+    TraceResource(title: serviceNameBytes, hiding: loop.secrets)
   }
 }

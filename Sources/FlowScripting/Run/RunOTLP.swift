@@ -1,4 +1,6 @@
 package import FlowEngine
+internal import FlowHTTP
+internal import Glibc
 @_spi(Scripting) internal import LuaVM
 
 /// Runs as spans of OpenTelemetry, in the JSON of OTLP: ids in hexadecimal, times as strings of nanoseconds.
@@ -329,5 +331,87 @@ extension LoggedWork {
       host = host[..<colon]
     }
     return host.isEmpty ? nil : (ByteString(Array(host)), port)
+  }
+}
+
+/// What the spans of this process say about it: the resource of OpenTelemetry.
+package struct TraceResource {
+  /// Names and values.
+  package let attributes: [(name: ByteString, value: ByteString)]
+
+  /// Reads `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
+  ///
+  /// - Parameters:
+  ///   - title: The name of the service when neither of them says it.
+  ///   - environment: Returns the value of an environment variable.
+  ///   - secrets: The texts that no name and no value shows.
+  package init(
+    title: ByteString, environment: (String) -> ByteString? = TraceResource.variable,
+    hiding secrets: SecretTexts
+  ) {
+    var given: [(name: ByteString, value: ByteString)] = []
+    for (name, value) in Self.pairs(environment("OTEL_RESOURCE_ATTRIBUTES") ?? "") {
+      given.removeAll { $0.name == name }
+      given.append((name, value))
+    }
+    if let service = environment("OTEL_SERVICE_NAME") {
+      given.removeAll { $0.name == "service.name" }
+      given.insert(("service.name", service), at: 0)
+    }
+    var host = [CChar](repeating: 0, count: 256)
+    gethostname(&host, host.count - 1)
+    let known: [(name: ByteString, value: ByteString)] = [
+      ("service.name", title), ("telemetry.sdk.name", "flowlua"), ("telemetry.sdk.language", "lua"),
+      ("host.name", ByteString(host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })),
+    ]
+    let added = known.filter { known in !given.contains { $0.name == known.name } }
+    attributes = (given + added).map { (secrets.redacted($0.name), secrets.redacted($0.value)) }
+  }
+
+  /// The value of an environment variable; nil for an empty one, which means the same as none.
+  package static func variable(_ name: String) -> ByteString? {
+    guard let value = getenv(name) else { return nil }
+    let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
+    return text.bytes.isEmpty ? nil : text
+  }
+
+  /// Reads `name=value,name=value`, in which values are percent-encoded; pairs without a name are left out.
+  package static func pairs(_ text: ByteString) -> [(name: ByteString, value: ByteString)] {
+    text.bytes.split(separator: UInt8(ascii: ",")).compactMap { pair in
+      guard let sign = pair.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+      let name = trimmed(pair[..<sign])
+      return name.isEmpty
+        ? nil : (ByteString(name), ByteString(trimmed(pair[(sign + 1)...])).percentDecoded)
+    }
+  }
+
+  private static func trimmed(_ text: ArraySlice<UInt8>) -> [UInt8] {
+    Array(text.drop { $0 == 32 || $0 == 9 }.reversed().drop { $0 == 32 || $0 == 9 }.reversed())
+  }
+}
+
+/// Files of spans. A wrong path can't cost another file: only an empty one, or one that has spans, is replaced.
+package enum SpanFile {
+  /// Why spans don't replace what is at a path; nil if they may, or if there is nothing. May be called on any
+  /// thread, and may block.
+  package static func problem(replacing path: ByteString) -> ByteString? {
+    var status = stat()
+    guard path.withCString({ stat($0, &status) }) == 0,
+      status.st_mode & S_IFMT == S_IFREG,
+      status.st_size > 0, start(of: path) != RunOTLP.start
+    else { return nil }
+    return "'\(path)' exists and isn't a file of spans; it isn't replaced"
+  }
+
+  /// The first bytes of a file, as many as each file of spans has in common; nil if it can't be read.
+  private static func start(of path: ByteString) -> [UInt8]? {
+    guard let file = path.withCString({ open($0, O_RDONLY | O_CLOEXEC) }), file >= 0 else {
+      return nil
+    }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: RunOTLP.start.count)
+    let count = bytes.count
+    return bytes.withUnsafeMutableBytes { pread(file, $0.baseAddress, count, 0) } == count
+      ? bytes : nil
   }
 }

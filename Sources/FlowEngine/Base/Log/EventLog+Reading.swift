@@ -118,3 +118,141 @@ extension EventLog {
     return "\(name) #\(index) \(label)"
   }
 }
+
+/// The place of an item in a log.
+struct LabelPlace: Hashable {
+  let scope: UInt32
+  let position: UInt32
+}
+
+// The labels of a group's items: texts that tell the items apart in lines and paths. A log without
+// labels only has an empty table.
+extension EventLog {
+  /// The most characters of a label.
+  static let labelLimit = 40
+
+  /// Sets the label of an item, without secrets, on one line, and cut at `labelLimit` characters.
+  func setLabel(_ text: ByteString, scope: UInt32, position: UInt32) {
+    let cut =
+      secrets?.shownText(limit: Self.labelLimit) { text.truncated(to: $0) }
+      ?? text.truncated(to: Self.labelLimit)
+    let shown = cut.onOneLine.truncated(to: Self.labelLimit)
+    if !shown.isEmpty { labels[LabelPlace(scope: scope, position: position)] = shown }
+  }
+
+  /// The label of an item, and of the ops that its op executes in its place; nil when it has none.
+  func label(scope: UInt32, position: UInt32) -> ByteString? {
+    if labels.isEmpty { return nil }
+    var (scope, position) = (scope, position)
+    while scopes[Int(scope)].kind == .inner {
+      let inner = scopes[Int(scope)]
+      (scope, position) = (inner.parent, inner.position)
+    }
+    return labels[LabelPlace(scope: scope, position: position)]
+  }
+}
+
+extension ByteString {
+  /// The text with escapes, as in a string of Lua, instead of what would end or reorder a line:
+  /// control characters, separators of lines, marks of direction, and bytes that aren't UTF-8.
+  package var onOneLine: ByteString {
+    if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return self }
+    var result: [UInt8] = []
+    var rest = bytes[...]
+    while let first = rest.first {
+      guard let (scalar, length) = Self.firstScalar(of: rest) else {
+        result += Self.escape(UInt32(first), isByte: true)
+        rest = rest.dropFirst()
+        continue
+      }
+      if Self.isShown(scalar) {
+        result += rest.prefix(length)
+      } else {
+        result += Self.escape(scalar.value, isByte: scalar.isASCII)
+      }
+      rest = rest.dropFirst(length)
+    }
+    return ByteString(result)
+  }
+
+  /// The text for a terminal, of which it changes nothing: with escapes as in `onOneLine`, but for line ends and tabs.
+  package var forTerminal: ByteString {
+    func stays(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\t") }
+    if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || stays($0) }) { return self }
+    var result: [UInt8] = []
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let part = rest.prefix { !stays($0) }
+      result += ByteString(Array(part)).onOneLine.bytes
+      rest = rest.dropFirst(part.count)
+      result += rest.prefix(1)
+      rest = rest.dropFirst()
+    }
+    return ByteString(result)
+  }
+
+  private static func firstScalar(
+    of bytes: ArraySlice<UInt8>
+  ) -> (scalar: Unicode.Scalar, length: Int)? {
+    var decoder = Unicode.UTF8.ForwardParser()
+    var iterator = bytes.prefix(4).makeIterator()
+    guard case .valid(let encoded) = decoder.parseScalar(from: &iterator) else { return nil }
+    return (Unicode.UTF8.decode(encoded), encoded.count)
+  }
+
+  private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    // The joiners of emoji are formats too, but only these change the direction.
+    case .format: !scalar.properties.isBidiControl
+    case .control, .lineSeparator, .paragraphSeparator: false
+    default: true
+    }
+  }
+
+  private static func escape(_ value: UInt32, isByte: Bool) -> [UInt8] {
+    switch value {
+    case 9: return Array("\\t".utf8)
+    case 10: return Array("\\n".utf8)
+    case 13: return Array("\\r".utf8)
+    default:
+      let digits = String(value, radix: 16, uppercase: true)
+      if !isByte { return Array("\\u{\(digits)}".utf8) }
+      return Array("\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".utf8)
+    }
+  }
+}
+
+// Secrets are replaced when a text is put into the log, so that neither views nor sinks see them.
+extension EventLog {
+  /// From now on no output of the log's loop contains the text of `value`, a secret or a plain
+  /// value, if that is a string or a number of at least `SecretTexts.shortest` bytes.
+  package func hide(_ value: FlowValue) { keys.secrets.add(value) }
+
+  /// A value under `key` of `bucket` as the log may have it: as a secret when the key is secret. A
+  /// value under such a key is hidden everywhere else too.
+  func shown(_ value: FlowValue, of key: DataKey, in bucket: DataBucket) -> FlowValue {
+    guard bucket.isSecret(key) else { return value }
+    hide(value)
+    return .secret(value)
+  }
+
+  /// A name without secrets.
+  func shown(_ name: ByteString) -> ByteString {
+    secrets?.redacted(name) ?? name
+  }
+
+  /// The error without secrets in its texts; the value that represents it loses them as well.
+  func redacted(_ error: FlowError) -> FlowError {
+    guard let secrets else { return error }
+    if case .opaque(let value)? = error.payload?.get(), let value = value as? any ErrorValue {
+      value.replaceTexts { secrets.redacted($0) }
+    }
+    return error.replacingTexts { secrets.redacted($0) }
+  }
+}
+
+/// An opaque value that represents an error on its loop, and shows its texts.
+package protocol ErrorValue: OpaqueValue {
+  /// Replaces each of the error's own texts with the result of `replacement`.
+  func replaceTexts(_ replacement: (ByteString) -> ByteString)
+}

@@ -17,11 +17,11 @@ public final class EventLog {
   let began: Int64
   let wallBase: Int64
   @exclusivity(unchecked) private(set) var scopes: ContiguousArray<LogScope> = []
-  /// The logs of the runs that its ops have started; see ChildLogs.swift.
+  /// The logs of the runs that its ops have started; see LogSlice.swift.
   var children = ChildLogs()
   /// The paths of scopes that have been read; see EventLog+Identity.swift.
   var scopePaths: [UInt32: ByteString] = [:]
-  /// The labels of items; see EventLog+Labels.swift.
+  /// The labels of items; see EventLog+Reading.swift.
   var labels: [LabelPlace: ByteString] = [:]
   /// The run's id, unique across processes; made when it is read.
   package private(set) lazy var runID: ByteString = RunIdentifier.next()
@@ -39,7 +39,7 @@ public final class EventLog {
   // stays between the last chunk's base and `limit`.
 
   private(set) var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
-  /// How many records of the oldest chunks aren't ops of one record; see EventLog+PlainOps.swift.
+  /// How many records of the oldest chunks aren't ops of one record; see EventLog+Limit.swift.
   var othersInChunks: ContiguousArray<Int?> = []
   /// How many records have been appended.
   @exclusivity(unchecked) private var appended = 0

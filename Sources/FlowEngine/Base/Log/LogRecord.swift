@@ -160,3 +160,149 @@ struct LogRecord {
       | UInt32(truncatingIfNeeded: min(attempt, 0xFFF)) << 20
   }
 }
+
+/// Names the parts of a subject of the log, such as the steps of a flow.
+protocol LogParts: AnyObject {
+  /// The name of the part at a position; nil when there is none.
+  func nameOfPart(at position: UInt32) -> ByteString?
+  /// How many parts are executed, one after another or at the same time; nil when that depends on the data.
+  var partCount: Int? { get }
+}
+
+/// The subject of some records of the log: the top of a run, a nested flow, a group, an inner op,
+/// or a run of its own that an op has started.
+struct LogScope {
+  enum Kind: UInt8 {
+    case top, flow, group, child
+    /// An op that another op executes over its own data: positions are the 1-based index of the item
+    /// in a group, else 0.
+    case inner
+  }
+
+  /// The scope that encloses it.
+  let parent: UInt32
+  /// Its place in the parent: a step, or the 1-based index of an item.
+  let position: UInt32
+  let attempt: UInt32
+  /// For an inner op or a run that an op has started: its 1-based number among those that the same attempt
+  /// has started. 0 elsewhere.
+  let number: UInt32
+  let kind: Kind
+  /// The name of its subject.
+  let name: ByteString
+  /// The parts that positions in this scope refer to; nil when positions are items, or mean the
+  /// subject itself.
+  let parts: (any LogParts)?
+  /// When the enclosed execution could have started, in nanoseconds of the loop's clock.
+  let queued: Int64
+  /// Whether the run of a `child` executes a step of a machine.
+  let isStep: Bool
+
+  init(
+    parent: UInt32, position: UInt32, attempt: UInt32, number: UInt32 = 0, kind: Kind,
+    name: ByteString, parts: (any LogParts)? = nil, queued: Int64,
+    isStep: Bool = false
+  ) {
+    self.parent = parent
+    self.position = position
+    self.attempt = attempt
+    self.number = number
+    self.kind = kind
+    self.name = name
+    self.parts = parts
+    self.queued = queued
+    self.isStep = isStep
+  }
+}
+
+/// The bytes of a log's texts, one text after another.
+///
+/// It isn't an array, because appending a short text to one takes four times the instructions.
+struct TextArena: ~Copyable {
+  private var base: UnsafeMutablePointer<UInt8>?
+  /// The number of bytes that are used.
+  private(set) var count = 0
+  /// The number of bytes for which there is memory.
+  private(set) var capacity = 0
+
+  init() {}
+
+  deinit { base?.deallocate() }
+
+  /// Lends the bytes to `body`; the pointer must not be used after `body` returns. (A property would give a pointer
+  /// that outlives the memory, if the arena is used for nothing else.)
+  @inline(__always)
+  borrowing func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    body(UnsafeBufferPointer(start: base, count: count))
+  }
+
+  /// Copies a text to the end, and returns the offset where it starts.
+  @inline(__always)
+  mutating func append(_ text: UnsafeBufferPointer<UInt8>) -> Int {
+    let offset = count
+    if text.count > capacity - offset { grow(by: text.count) }
+    if let base, let source = text.baseAddress {
+      base.advanced(by: offset).update(from: source, count: text.count)
+    }
+    count = offset + text.count
+    return offset
+  }
+
+  /// Makes room for so many bytes more, and as much again as there is.
+  @inline(never)
+  private mutating func grow(by room: Int) {
+    let larger = max(64, capacity * 2, count + room)
+    let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+    if let base {
+      copy.initialize(from: base, count: count)
+      base.deallocate()
+    }
+    base = copy
+    capacity = larger
+  }
+
+  /// Removes and returns all texts.
+  mutating func take() -> TextArena {
+    var taken = TextArena()
+    swap(&self, &taken)
+    return taken
+  }
+}
+
+/// Where the texts of a log are after it has moved them, so that records which share a text still share it: those of the
+/// arena, or the large ones.
+///
+/// Most texts come in the order of their offsets, because each was appended with its first record: those are found by a
+/// binary search, and only the others need a dictionary, which would take three times as long for all.
+struct MovedTexts {
+  private var ascending: ContiguousArray<(from: Payload, to: Payload)> = []
+  private var others: [UInt64: Payload] = [:]
+
+  /// The new payload of a text; `move` makes it when the text is met for the first time.
+  mutating func moved(_ payload: Payload, _ move: () -> Payload) -> Payload {
+    if let last = ascending.last, payload.offset <= last.from.offset {
+      if let known = known(payload) ?? others[payload.bits] { return known }
+      let made = move()
+      others[payload.bits] = made
+      return made
+    }
+    let made = move()
+    ascending.append((payload, made))
+    return made
+  }
+
+  private func known(_ payload: Payload) -> Payload? {
+    let offset = payload.offset
+    var (low, high) = (0, ascending.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if ascending[middle].from.offset < offset {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    guard low < ascending.count, ascending[low].from.bits == payload.bits else { return nil }
+    return ascending[low].to
+  }
+}

@@ -90,3 +90,90 @@ extension EventLog {
     }
   }
 }
+
+/// A queue of turns, the earliest first: a binary heap.
+struct EarliestFirst<Turn: Comparable> {
+  private var heap: ContiguousArray<Turn> = []
+
+  var first: Turn? { heap.first }
+
+  mutating func push(_ turn: Turn) {
+    var index = heap.count
+    heap.append(turn)
+    while index > 0, heap[index] < heap[(index - 1) / 2] {
+      heap.swapAt(index, (index - 1) / 2)
+      index = (index - 1) / 2
+    }
+  }
+
+  mutating func pop() -> Turn? {
+    guard let first = heap.first, let last = heap.popLast() else { return nil }
+    if heap.isEmpty { return first }
+    heap[0] = last
+    var index = 0
+    while true {
+      var least = index
+      for child in [2 * index + 1, 2 * index + 2]
+      where child < heap.count && heap[child] < heap[least] { least = child }
+      if least == index { return first }
+      heap.swapAt(index, least)
+      index = least
+    }
+  }
+}
+
+/// The logs of the runs that the ops of a run have started, for its views.
+///
+/// Together they are bounded as the log itself is: beyond its limit the oldest ones that have ended are dropped, those of
+/// runs that have succeeded first.
+struct ChildLogs {
+  /// By their scopes.
+  private(set) var logs: [UInt32: EventLog] = [:]
+  /// Those that have ended, the oldest first, and how many records take as much memory.
+  private var succeeded: ContiguousArray<(scope: UInt32, weight: Int)> = []
+  private var failed: ContiguousArray<(scope: UInt32, weight: Int)> = []
+  private var weight = 0
+
+  mutating func add(_ log: EventLog, of scope: UInt32) { logs[scope] = log }
+
+  /// Counts a log whose run has ended. Returns how many events are dropped for it.
+  mutating func end(_ scope: UInt32, hasFailed: Bool, limit: Int) -> Int {
+    guard let log = logs[scope] else { return 0 }
+    let own = log.byteCount / MemoryLayout<LogRecord>.stride + Self.emptyWeight
+    let ended = (scope, own + log.children.weight)
+    weight += ended.1
+    if hasFailed { failed.append(ended) } else { succeeded.append(ended) }
+    guard weight > limit else { return 0 }
+    let left = limit - limit / 4
+    return drop(\.succeeded, to: left) + drop(\.failed, to: left)
+  }
+
+  private mutating func drop(
+    _ ended: WritableKeyPath<Self, ContiguousArray<(scope: UInt32, weight: Int)>>, to limit: Int
+  ) -> Int {
+    var events = 0
+    var count = 0
+    for entry in self[keyPath: ended] {
+      if weight <= limit { break }
+      weight -= entry.weight
+      events += logs.removeValue(forKey: entry.scope)?.recordCountWithChildren ?? 0
+      count += 1
+    }
+    self[keyPath: ended].removeFirst(count)
+    return events
+  }
+
+  /// Releases all of them without recursion: runs can have started each other in a row of any length.
+  mutating func releaseAll() {
+    var open = Array(logs.values)
+    self = ChildLogs()
+    while var log = open.popLast() {
+      guard isKnownUniquelyReferenced(&log) else { continue }
+      open += log.children.logs.values
+      log.children = ChildLogs()
+    }
+  }
+
+  /// An empty log takes as much memory as so many records.
+  private static let emptyWeight = 16
+}

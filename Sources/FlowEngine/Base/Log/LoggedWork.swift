@@ -166,3 +166,187 @@ extension EventLog {
       duration: Int64(bitPattern: record.second))
   }
 }
+
+// Works of the log and places in a trace as bytes, for other processes.
+
+extension ByteWriter {
+  /// Writes a work.
+  package mutating func add(_ work: LoggedWork) {
+    add(byte: work.kind.rawValue)
+    add(UInt64(work.key))
+    add(work.text)
+    add(fixed: work.duration)
+  }
+
+  /// Writes a place in a trace.
+  package mutating func add(_ origin: SpanOrigin) {
+    let trace = origin.trace
+    for number in [trace.high, trace.low, trace.parent] { add(fixed: Int64(bitPattern: number)) }
+    add(trace.isSampled)
+    add(optional: trace.stateBytes) { $0.add($1) }
+    add(optional: origin.place) { writer, place in
+      switch place {
+      case .execution(let span):
+        writer.add(true)
+        writer.add(fixed: Int64(bitPattern: span))
+      case .items(let run, let scope):
+        writer.add(false)
+        writer.add(run)
+        writer.add(UInt64(scope))
+      }
+    }
+  }
+}
+
+extension ByteReader {
+  /// Reads a work.
+  package mutating func work() throws(MalformedBytes) -> LoggedWork {
+    guard let kind = LoggedWork.Kind(rawValue: try byte()),
+      let key = UInt32(exactly: try number())
+    else { throw MalformedBytes() }
+    return LoggedWork(kind, key: key, text: try text(), duration: try fixed())
+  }
+
+  /// Reads a place in a trace.
+  package mutating func spanOrigin() throws(MalformedBytes) -> SpanOrigin {
+    var numbers: [UInt64] = []
+    for _ in 0..<3 { numbers.append(UInt64(bitPattern: try fixed())) }
+    let isSampled = try flag()
+    let state = try optional { (r) throws(MalformedBytes) in try r.text() }
+    let trace = TraceContext(
+      high: numbers[0], low: numbers[1], parent: numbers[2], isSampled: isSampled, state: state)
+    let place = try optional { (r) throws(MalformedBytes) -> SpanOrigin.Place in
+      if try r.flag() { return .execution(UInt64(bitPattern: try r.fixed())) }
+      let run = try r.text()
+      guard let scope = UInt32(exactly: try r.number()) else { throw MalformedBytes() }
+      return .items(run: run, scope: scope)
+    }
+    return SpanOrigin(trace, place: place)
+  }
+}
+
+/// The outcome of an execution, read from the text that its `DidFinish` line has.
+///
+/// The log keeps the text of `FlowError.logLine` only, so that a record needs no reference.
+struct LoggedOutcome {
+  enum State { case succeeded, failed, cancelled }
+
+  let state: State
+  /// The kind of the error; `.error` also for kinds whose lines are the same.
+  let kind: FlowError.Kind?
+  /// The error's message; nil for a success.
+  let message: ByteString?
+
+  /// The outcome in a text after `DidFinish: `; nil means success.
+  init(_ text: ByteString?) {
+    guard let text else {
+      (state, kind, message) = (.succeeded, nil, nil)
+      return
+    }
+    for (prefix, kind) in Self.prefixes where text.bytes.starts(with: prefix.utf8) {
+      let rest = ByteString(Array(text.bytes.dropFirst(prefix.utf8.count)))
+      (state, self.kind) = (.failed, kind)
+      message = kind == .timeout ? "timed out after \(rest)" : rest
+      return
+    }
+    (state, kind, message) = (.cancelled, .cancelled, text)
+  }
+
+  private static let prefixes: [(String, FlowError.Kind)] = [
+    ("withError: ", .error), ("withInsufficientInputData: ", .insufficientInput),
+    ("withMismatchInputDataType: ", .mismatchedInput),
+    ("withMissingOutputData: ", .missingOutput),
+    ("withMismatchOutputDataType: ", .mismatchedOutput), ("timedOut after ", .timeout),
+  ]
+}
+
+extension EventLog {
+  /// The outcome in the record of a finish.
+  func loggedOutcome(of record: LogRecord) -> LoggedOutcome {
+    LoggedOutcome(record.firstPayload.tag == .none ? nil : text(record.firstPayload))
+  }
+}
+
+/// The undo of an op, as the event log has it once it has ended. The text is without secrets.
+package struct LoggedUndo: Sendable {
+  /// Nanoseconds from its start to its end.
+  package let duration: Int64
+  /// How it ended: an undo that took longer than its grace was cancelled.
+  package let outcome: LoggedWork.Outcome
+  /// The message of the error; nil for a success.
+  package let error: ByteString?
+  /// The kind of the error.
+  package let errorKind: ByteString?
+
+  /// When it started, for an end in seconds since the start of the run.
+  package func start(endedAt time: Double) -> Double { time - Double(duration) / 1e9 }
+}
+
+extension EventLog {
+  /// The undo that a record of the kind `undo` is about.
+  func undo(of record: LogRecord) -> LoggedUndo {
+    let logged = loggedOutcome(of: record)
+    let outcome: LoggedWork.Outcome =
+      switch logged.state {
+      case .succeeded: .succeeded
+      case .failed: .failed
+      case .cancelled: .cancelled
+      }
+    return LoggedUndo(
+      duration: Int64(bitPattern: record.second), outcome: outcome, error: logged.message,
+      errorKind: logged.kind?.nameBytes)
+  }
+}
+
+/// The execution in whose code a program or request was started: the place of its record in the log.
+///
+/// Made when the work starts. Confined to the thread of the log's loop.
+package struct WorkPlace {
+  private let log: EventLog
+  private let scope: UInt32
+  private let position: UInt32
+  private let attempt: Int
+  /// The trace, and the span that encloses what is started; nil without a trace.
+  package let trace: (context: TraceContext, span: UInt64)?
+
+  package init(
+    _ log: EventLog, scope: UInt32, position: UInt32, attempt: Int,
+    trace: (context: TraceContext, span: UInt64)?
+  ) {
+    self.trace = trace
+    self.log = log
+    self.scope = scope
+    self.position = position
+    self.attempt = attempt
+  }
+
+  /// The `traceparent` of what is started; nil without a trace.
+  package var traceparent: ByteString? { trace.map { $0.context.traceparent(of: $0.span) } }
+
+  /// The trace and the span, for another loop; nil without a trace.
+  package var spanOrigin: SpanOrigin? {
+    trace.map { SpanOrigin($0.context, place: .execution($0.span)) }
+  }
+
+  /// Logs the start of a work; the time is nanoseconds of the loop's clock.
+  package func append(starting work: LoggedWork, at time: Int64) {
+    append(work, duration: 0, endedAt: time)
+  }
+
+  /// Logs a work that has ended; times are nanoseconds of the loop's clock.
+  package func append(_ work: LoggedWork, from start: Int64, to end: Int64) {
+    append(work, duration: max(0, end - start), endedAt: end)
+  }
+
+  /// Logs a work of another loop, which that loop's log has had: its end, or its start if it is running.
+  package func append(_ work: LoggedWork, endedAt end: Int64) {
+    append(work, duration: work.duration, endedAt: end)
+  }
+
+  private func append(_ work: LoggedWork, duration: Int64, endedAt end: Int64) {
+    log.append(
+      work.kind.logKind(isStart: work.outcome == .running), time: end, scope: scope,
+      position: position,
+      key: work.key, attempt: attempt, first: log.payload(work.text), second: .integer(duration))
+  }
+}

@@ -154,3 +154,221 @@ private struct FieldKey: CodingKey {
 
   var intValue: Int? { nil }
 }
+
+/// The place of a value that is encoded or decoded: the keys and indices that lead to it.
+///
+/// Each place refers to the one around it, so a container costs no copy of the path.
+final class CodingPath: Sendable {
+  /// The place of the whole value.
+  static let root = CodingPath(nil, nil)
+
+  /// Swift types recurse, with some KiB of stack for each level.
+  static let depthLimit = 200
+
+  private let parent: CodingPath?
+  private let key: (any CodingKey)?
+  let depth: Int
+
+  private init(_ parent: CodingPath?, _ key: (any CodingKey)?) {
+    self.parent = parent
+    self.key = key
+    depth = parent.map { $0.depth + 1 } ?? 0
+  }
+
+  /// The place of a part.
+  func appending(_ key: some CodingKey) -> CodingPath { CodingPath(self, key) }
+
+  /// The place of an element.
+  func appending(index: Int) -> CodingPath { appending(IndexKey(index)) }
+
+  var keys: [any CodingKey] {
+    var keys: [any CodingKey] = []
+    var next: CodingPath? = self
+    while let place = next {
+      if let key = place.key { keys.append(key) }
+      next = place.parent
+    }
+    return keys.reversed()
+  }
+
+  /// `.items[2].n`: the path as code would write it, with indices from 1, as scripts count, and integer
+  /// keys as they are.
+  static func text(of keys: [any CodingKey]) -> ByteString {
+    keys.reduce(into: ByteString("")) { text, key in
+      text =
+        switch key {
+        case let key as IndexKey: "\(text)[\(key.index + 1)]"
+        case is NumberKey: "\(text)[\(key.stringValue)]"
+        default: "\(text).\(key.stringValue)"
+        }
+    }
+  }
+}
+
+/// The 0-based index of an element, as a key.
+struct IndexKey: CodingKey {
+  let index: Int
+
+  init(_ index: Int) {
+    self.index = index
+  }
+
+  init?(stringValue: String) { nil }
+
+  init?(intValue: Int) {
+    index = intValue
+  }
+
+  var intValue: Int? { index }
+  /// As Swift's own errors show it.
+  var stringValue: String { "Index \(index)" }
+}
+
+/// The integer key of a table.
+struct NumberKey: CodingKey {
+  let number: Int64
+
+  init(_ number: Int64) {
+    self.number = number
+  }
+
+  init?(stringValue: String) {
+    guard let number = Int64(stringValue) else { return nil }
+    self.number = number
+  }
+
+  init?(intValue: Int) {
+    number = Int64(intValue)
+  }
+
+  var intValue: Int? { Int(exactly: number) }
+  var stringValue: String { String(number) }
+}
+
+/// The key of the part of a class that its superclass encodes.
+struct SuperKey: CodingKey {
+  init() {}
+  init?(stringValue: String) { nil }
+  init?(intValue: Int) { nil }
+
+  var intValue: Int? { nil }
+  var stringValue: String { "super" }
+}
+
+// Dictionaries with integer keys: tables with integer keys. By their own code they would be encoded as tables with
+// the texts of the keys, or, for other types than `Int`, as lists.
+
+extension Dictionary: EncodableByNumber where Key: FixedWidthInteger, Value: Encodable {
+  func encoded(by encoding: ValueEncoding) throws -> FlowValue {
+    let map = MapValue([])
+    for (key, content) in self {
+      guard case .integer(let number) = try encoding.integer(key) else { continue }
+      map.set(number, try encoding.part(NumberKey(number)).value(of: content))
+    }
+    return .opaque(map)
+  }
+}
+
+extension Dictionary: DecodableByNumber where Key: FixedWidthInteger, Value: Decodable {
+  /// Integers as texts are keys, too. Where both are there, the integer counts.
+  init(decodedBy decoding: ValueDecoding) throws {
+    self = [:]
+    let entries = try decoding.entries()
+    reserveCapacity(entries.count)
+    var numbers: [(number: Int64, content: FlowValue)] = []
+    for (key, content) in entries {
+      switch key {
+      case .integer(let number): numbers.append((number, content))
+      case .bytes(let name):
+        guard let number = Int64(name.description), String(number) == name.description else {
+          throw decoding.wrongKey(Key.self, "string")
+        }
+        self[try decoding.key(number)] = try decoding.content(content, NumberKey(number))
+      default: throw decoding.wrongKey(Key.self, key.typeNameBytes)
+      }
+    }
+    for (number, content) in numbers {
+      self[try decoding.key(number)] = try decoding.content(content, NumberKey(number))
+    }
+  }
+}
+
+extension ValueDecoding {
+  fileprivate func key<Key: FixedWidthInteger>(_ number: Int64) throws -> Key {
+    guard let key = Key(exactly: number) else { throw wrongKey(Key.self, "integer") }
+    return key
+  }
+
+  fileprivate func content<Content: Decodable>(
+    _ value: FlowValue, _ key: NumberKey
+  ) throws -> Content {
+    try part(value, key, of: Content.self).decode(Content.self)
+  }
+
+  fileprivate func wrongKey(_ type: Any.Type, _ got: ByteString) -> DecodingError {
+    .typeMismatch(
+      type,
+      .init(
+        codingPath: path.keys,
+        debugDescription: "\(type) expected as key, got \(got == "integer" ? "another " : "")\(got)"
+      ))
+  }
+}
+
+/// The types of the standard library that are encoded by their own code, although they are
+/// `FlowValueConvertible`: that has other rules for their elements.
+protocol StandardCodable {}
+
+extension Array: StandardCodable {}
+extension ArraySlice: StandardCodable {}
+extension ContiguousArray: StandardCodable {}
+extension Set: StandardCodable {}
+extension Dictionary: StandardCodable {}
+extension Optional: StandardCodable {}
+extension Int8: StandardCodable {}
+extension Int16: StandardCodable {}
+extension Int32: StandardCodable {}
+extension Int64: StandardCodable {}
+extension Int: StandardCodable {}
+extension UInt8: StandardCodable {}
+extension UInt16: StandardCodable {}
+extension UInt32: StandardCodable {}
+extension UInt64: StandardCodable {}
+extension UInt: StandardCodable {}
+extension Float: StandardCodable {}
+extension Double: StandardCodable {}
+extension Bool: StandardCodable {}
+extension String: StandardCodable {}
+
+/// Any `Optional`.
+protocol StandardOptional {
+  static var absent: Any { get }
+  var anyContent: Any? { get }
+}
+
+extension Optional: StandardOptional {
+  static var absent: Any { Self.none as Any }
+  var anyContent: Any? { self }
+}
+
+/// The types of Foundation whose own form isn't the one that scripts expect.
+///
+/// They are recognized by their names, because the engine is independent of Foundation; and only where a
+/// type has encoded itself as one of these types does, so that others cost nothing.
+enum FoundationForms {
+  /// `Date` encodes itself as the seconds since 2001. Values have those since 1970, as scripts get them from
+  /// `os.time`.
+  static let secondsTo2001: Double = 978_307_200
+
+  /// `URL` encodes itself as a table with this field. Values have the text alone.
+  static let linkField: ByteString = "relative"
+
+  static func isDate(_ type: Any.Type) -> Bool { has(type, "Date") }
+
+  static func isLink(_ type: Any.Type) -> Bool { has(type, "URL") }
+
+  private static func has(_ type: Any.Type, _ name: String) -> Bool {
+    let full = String(reflecting: type)
+    return full == "Foundation.\(name)" || full == "FoundationEssentials.\(name)"
+  }
+}

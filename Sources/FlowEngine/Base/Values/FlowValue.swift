@@ -228,3 +228,159 @@ extension FlowValue: CustomStringConvertible {
   /// The same as `logText`.
   public var description: String { logText }
 }
+
+// Values written in Swift: `let order: FlowValue = ["article": "apples", "amount": 3, "note": .null]`.
+//
+// `nil` is no literal of a value: in `isThere ? value : nil` as a `FlowValue?` it would become a value.
+
+extension FlowValue {
+  /// The form of a Swift value in a data bucket.
+  public init(_ content: some FlowValueConvertible) { self = content.flowValue }
+}
+
+/// Each value is one of type `any`.
+extension FlowValue: FlowValueConvertible {
+  public static var flowTypeName: String { "any" }
+
+  public init?(flowValue: Value) { self = flowValue }
+
+  /// The value itself.
+  public var flowValue: Value { self }
+}
+
+extension FlowValue: ExpressibleByBooleanLiteral {
+  public init(booleanLiteral value: Bool) { self = .boolean(value) }
+}
+
+/// `1` is an integer, `1.0` a float.
+extension FlowValue: ExpressibleByIntegerLiteral {
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+}
+
+extension FlowValue: ExpressibleByFloatLiteral {
+  public init(floatLiteral value: Double) { self = .number(value) }
+}
+
+extension FlowValue: ExpressibleByStringInterpolation {
+  public init(stringLiteral value: String) { self = .bytes(ByteString(value)) }
+}
+
+/// A list: a `ListValue`.
+extension FlowValue: ExpressibleByArrayLiteral {
+  public init(arrayLiteral elements: Value...) { self = .opaque(ListValue(elements)) }
+}
+
+/// A table with string keys: a `MapValue`. A later value replaces an earlier one under the same key.
+extension FlowValue: ExpressibleByDictionaryLiteral {
+  public init(dictionaryLiteral elements: (String, FlowValue)...) {
+    self = .opaque(MapValue(elements.map { (ByteString($0), $1) }))
+  }
+}
+
+extension FlowValue {
+  /// The value in a field of a table; nil when there is none, or this isn't a table.
+  public subscript(name: String) -> Value? { self[ByteString(name)] }
+
+  /// The same for a name that may have any bytes.
+  package subscript(name: ByteString) -> Value? {
+    guard case .opaque(let table) = self else { return nil }
+    return table.field(name)
+  }
+
+  /// The value under an integer key of a table, where lists have the keys from 1 on; nil when there is none,
+  /// or this isn't a table.
+  public subscript(number number: Int64) -> FlowValue? {
+    guard case .opaque(let table) = self else { return nil }
+    if let map = table as? MapValue { return map[number].flatMap { $0.isNull ? nil : $0 } }
+    if let count = table.listCount() {
+      return number >= 1 && number <= Int64(count) ? table.element(at: Int(number - 1)) : nil
+    }
+    return table.entries()?.first { $0.key == .integer(number) }?.value
+  }
+
+  /// The element at a 0-based index of a list; nil when there is none, or this isn't a list.
+  public subscript(index: Int) -> Value? {
+    guard case .opaque(let list) = self, let count = list.listCount(), index >= 0, index < count
+    else { return nil }
+    return list.element(at: index)
+  }
+}
+
+extension FlowValue: Equatable {
+  /// Whether both are of the same type and equal.
+  ///
+  /// An integer never equals a float, and NaN equals nothing. Tables, also those of scripts, are
+  /// equal if their contents are; the order of fields doesn't count. A secret equals a secret with
+  /// an equal value. Anything else, such as a function, equals only itself.
+  public static func == (left: FlowValue, right: FlowValue) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.boolean(let left), .boolean(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.number(let left), .number(let right)): left == right
+    case (.bytes(let left), .bytes(let right)): left == right
+    case (.opaque(let left), .opaque(let right)): left.isEqual(to: right)
+    default: false
+    }
+  }
+}
+
+extension OpaqueValue {
+  fileprivate func isEqual(to other: any OpaqueValue) -> Bool {
+    if isSame(as: other) { return true }
+    if let secret = self as? SecretValue, let other = other as? SecretValue {
+      return secret.plain == other.plain
+    }
+    guard matches(typeName: "table"), other.matches(typeName: "table"),
+      let copy = plainCopy(), let otherCopy = other.plainCopy()
+    else { return false }
+    return copy.hasContent(of: otherCopy)
+  }
+}
+
+extension PlainValue {
+  private struct Pair: Hashable {
+    let left: Int
+    let right: Int
+  }
+
+  /// Whether both have the same content. Neither the order of entries, nor marks, nor whether a
+  /// table is shared, count. No depth of nesting recurses, and tables may contain themselves.
+  fileprivate func hasContent(of other: PlainValue) -> Bool {
+    var compared: Set<Pair> = []
+    var open: [Pair] = []
+    func areEqual(_ left: Atom, _ right: Atom) -> Bool {
+      switch (left, right) {
+      case (.table(let left), .table(let right)):
+        let pair = Pair(left: left, right: right)
+        if compared.insert(pair).inserted { open.append(pair) }
+        return true
+      case (.number(let left), .number(let right)): return left == right
+      case (.secret(let left), .secret(let right)): return areEqual(left, right)
+      default: return left == right
+      }
+    }
+    guard areEqual(root, other.root) else { return false }
+    while let pair = open.popLast() {
+      let (left, right) = (tables[pair.left], other.tables[pair.right])
+      guard left.list.count == right.list.count, left.entries.count == right.entries.count else {
+        return false
+      }
+      for (left, right) in zip(left.list, right.list) where !areEqual(left, right) {
+        return false
+      }
+      for (left, right) in zip(left.sortedEntries, right.sortedEntries) {
+        // A table as a key equals only itself, so none of another copy.
+        if case .table = left.key { return false }
+        if left.key != right.key || !areEqual(left.value, right.value) { return false }
+      }
+    }
+    return true
+  }
+}
+
+extension PlainValue.Table {
+  fileprivate var sortedEntries: [PlainValue.Entry] {
+    entries.sorted { $0.key.precedes($1.key) }
+  }
+}

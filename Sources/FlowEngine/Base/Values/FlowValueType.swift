@@ -193,3 +193,248 @@ package struct TypeSyntaxError: Error, Sendable, CustomStringConvertible {
 
   package var description: String { message.description }
 }
+
+/// Kinds of values, as far as a quick check distinguishes them.
+package struct ValueKinds: OptionSet {
+  /// A bit for each kind.
+  package let rawValue: UInt8
+
+  /// Makes a set of the kinds of these bits.
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// No value.
+  package static let absent = ValueKinds(rawValue: 1 << 0)
+  /// True and false.
+  package static let boolean = ValueKinds(rawValue: 1 << 1)
+  /// Integers.
+  package static let integer = ValueKinds(rawValue: 1 << 2)
+  /// Floats.
+  package static let number = ValueKinds(rawValue: 1 << 3)
+  /// Strings.
+  package static let bytes = ValueKinds(rawValue: 1 << 4)
+  /// Other values.
+  package static let opaque = ValueKinds(rawValue: 1 << 5)
+  /// Tables of a script; only a list distinguishes them from other opaque values.
+  package static let table = ValueKinds(rawValue: 1 << 6)
+  /// Functions of a script; only a list distinguishes them from other opaque values.
+  package static let function = ValueKinds(rawValue: 1 << 7)
+}
+
+/// A list that tells the kinds of its elements faster than these can be read.
+package protocol KindedList: OpaqueValue {
+  /// The kinds of all elements; nil when the value isn't a list without holes.
+  func elementKinds() -> ValueKinds?
+}
+
+extension FlowValue {
+  /// The kind of the value; a secret is opaque.
+  var kind: ValueKinds {
+    @inline(__always) get {
+      switch self {
+      case .null: .absent
+      case .boolean: .boolean
+      case .integer: .integer
+      case .number: .number
+      case .bytes: .bytes
+      case .opaque: .opaque
+      }
+    }
+  }
+}
+
+// Properties of types that are known without a value.
+extension FlowValueType {
+  /// The longest name of a type that `list` makes; a longer one becomes a list of anything, which
+  /// limits the nesting.
+  private static let maximumNameLength = 120
+
+  /// Whether a value may be of both types; only `false` is certain.
+  ///
+  /// Nothing is known of types with a function. Lists of different elements count as different,
+  /// although an empty list would be of both types; so do two names of metatables, because a value
+  /// has one.
+  func overlaps(_ other: FlowValueType) -> Bool {
+    switch (shape, other.shape) {
+    case (.any, _), (_, .any), (.predicate, _), (_, .predicate): true
+    case (.union(let members), _): members.contains { $0.overlaps(other) }
+    case (_, .union(let members)): members.contains { overlaps($0) }
+    case (.literal(let value), _): other.mayHold(value)
+    case (_, .literal(let value)): mayHold(value)
+    case (.map(let key, let value), .map(let otherKey, let otherValue)):
+      key.overlaps(otherKey) && value.overlaps(otherValue)
+    case (.record(let fields), .record(let others)):
+      fields.allSatisfy { field in
+        others.allSatisfy { $0.name != field.name || $0.type.overlaps(field.type) }
+      }
+    case (.map, .builtin(let builtin)), (.builtin(let builtin), .map),
+      (.record, .builtin(let builtin)), (.builtin(let builtin), .record):
+      builtin == .table
+    // An empty list is an empty table, too.
+    case (.map, _), (_, .map), (.record, _), (_, .record): true
+    case (.list(let element), .list(let otherElement)): element.overlaps(otherElement)
+    case (.list, .builtin(let builtin)), (.builtin(let builtin), .list): builtin == .table
+    case (.list, .named), (.named, .list): true
+    case (.named(let name), .named(let otherName)): name == otherName
+    case (.named, .builtin(let builtin)), (.builtin(let builtin), .named):
+      builtin.hasMetatables
+    case (.builtin(let builtin), .builtin(let otherBuiltin)):
+      builtin == otherBuiltin
+        || builtin.isNumber && otherBuiltin.isNumber
+          && (builtin == .number || otherBuiltin == .number)
+        || builtin.isText && otherBuiltin.isText
+    }
+  }
+
+  /// Whether `value` may be of this type; functions aren't called, and files may be made later, so only `false` is
+  /// certain.
+  func mayHold(_ value: FlowValue) -> Bool {
+    switch shape {
+    case .predicate: return true
+    case .builtin(.file): if case .bytes = value { return true }
+    case .union(let members) where hasFiles:
+      if members.contains(where: { $0.mayHold(value) }) { return true }
+    case .list(let element) where hasFiles:
+      guard case .opaque(let list) = value, let count = list.listCount() else { return false }
+      return (0..<count).allSatisfy { element.mayHold(list.element(at: $0).plain) }
+    default: return mismatch(value) == nil
+    }
+    return value.isNull && isOptional
+  }
+
+  /// The type of a list's elements; `any` when it isn't known, nil when this can't be a list.
+  var element: FlowValueType? {
+    switch shape {
+    case .list(let element): element
+    case .any, .predicate, .named: .any
+    case .builtin(let builtin): builtin == .table ? .any : nil
+    case .map(_, let value): value
+    case .record: .any
+    case .literal: nil
+    case .union(let members): Self.union(members.compactMap(\.element))
+    }
+  }
+
+  /// The union of the types; nil when there are none.
+  static func union(_ types: [FlowValueType]) -> FlowValueType? {
+    var members: [FlowValueType] = []
+    for type in types where !members.contains(where: { $0.nameBytes == type.nameBytes }) {
+      members.append(type)
+    }
+    guard members.count > 1 else { return members.first }
+    let isUnknown = members.contains { $0.isUnknown }
+    if isUnknown { return .any }
+    var name: ByteString = ""
+    for member in members { name = name.isEmpty ? member.nameBytes : "\(name)|\(member.nameBytes)" }
+    return FlowValueType(name: name, isOptional: false, shape: .union(members))
+  }
+
+  /// The type of lists with elements of this type.
+  var list: FlowValueType {
+    let element = isUnknown || nameBytes.count > Self.maximumNameLength ? .any : present
+    var name = element.nameBytes
+    if case .union = element.shape { name = "(\(name))" }
+    return FlowValueType(name: name + "[]", isOptional: false, shape: .list(element))
+  }
+
+  /// The type without `?`: that of a present value.
+  var present: FlowValueType {
+    guard isOptional else { return self }
+    let mark = UInt8(ascii: "?")
+    return FlowValueType(
+      name: ByteString(nameBytes.bytes.filter { $0 != mark }), isOptional: false, shape: shape)
+  }
+
+  private var isUnknown: Bool {
+    switch shape {
+    case .any, .predicate: true
+    default: false
+    }
+  }
+}
+
+extension FlowValueType.Builtin {
+  fileprivate var isNumber: Bool { self == .number || self == .integer || self == .float }
+
+  fileprivate var isText: Bool { self == .string || self == .file }
+
+  /// Whether values of this type may have a metatable of their own, and therefore a name.
+  fileprivate var hasMetatables: Bool {
+    switch self {
+    case .table, .userdata, .function, .thread: true
+    case .boolean, .string, .number, .integer, .float, .file: false
+    }
+  }
+}
+
+// The type `file`: the path of a file whose content counts in kept runs.
+extension FlowValueType {
+  static func hasFiles(_ shape: Shape) -> Bool {
+    switch shape {
+    case .builtin(let builtin): builtin == .file
+    case .list(let element): element.hasFiles
+    case .union(let members): members.contains { $0.hasFiles }
+    case .any, .named, .literal, .map, .record, .predicate: false
+    }
+  }
+
+  /// The paths in a value that are files by this type, in their order.
+  ///
+  /// A path that may also be a plain string, as in `string|file`, is one if the file exists.
+  package func files(in value: FlowValue) -> [ByteString] {
+    guard hasFiles else { return [] }
+    var paths: [ByteString] = []
+    collectFiles(in: value.plain, &paths)
+    return paths
+  }
+
+  private func collectFiles(in value: FlowValue, _ paths: inout [ByteString]) {
+    switch shape {
+    case .builtin(.file): if case .bytes(let path) = value { paths.append(path) }
+    case .list(let element):
+      guard element.hasFiles, case .opaque(let list) = value, let count = list.listCount() else {
+        return
+      }
+      for index in 0..<count { element.collectFiles(in: list.element(at: index).plain, &paths) }
+    case .union(let members):
+      let matching = members.first { $0.hasFiles && $0.mismatch(value) == nil }
+      matching?.collectFiles(in: value, &paths)
+    case .any, .builtin, .named, .literal, .map, .record, .predicate: break
+    }
+  }
+
+  /// Why a path isn't that of a file; nil when it is. Links are followed.
+  static func fileProblem(_ path: ByteString) -> ByteString? {
+    do throws(SystemError) {
+      guard let status = try FileStatus.read(path, follows: true) else { return "no such file" }
+      return status.kind == .file ? nil : "it is a \(status.kind.name)"
+    } catch {
+      return error.messageBytes
+    }
+  }
+
+  /// The name of the type, with the first reason why a value isn't of it that is about a file.
+  func nameWithReason(_ value: FlowValue) -> ByteString {
+    fileReason(value, isElement: false).map { "\(nameBytes) (\($0))" } ?? nameBytes
+  }
+
+  private func fileReason(_ value: FlowValue, isElement: Bool) -> ByteString? {
+    switch shape {
+    case .builtin(.file):
+      guard case .bytes(let path) = value, let problem = Self.fileProblem(path) else { return nil }
+      return isElement ? "\(path.truncated(to: FlowValue.logLimit)): \(problem)" : problem
+    case .list(let element):
+      guard element.hasFiles, case .opaque(let list) = value, let count = list.listCount() else {
+        return nil
+      }
+      for index in 0..<count {
+        if let reason = element.fileReason(list.element(at: index), isElement: true) {
+          return reason
+        }
+      }
+      return nil
+    case .union(let members):
+      return members.lazy.compactMap { $0.fileReason(value, isElement: isElement) }.first
+    case .any, .builtin, .named, .literal, .map, .record, .predicate: return nil
+    }
+  }
+}

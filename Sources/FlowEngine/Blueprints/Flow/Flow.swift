@@ -236,3 +236,103 @@ public final class Flow: Op {
     (blueprint.steps + blueprint.finally).filter(\.isOfOp).map(\.op)
   }
 }
+
+/// The blueprints of a flow and of all nested flows at the start of a run.
+final class FlowSnapshot {
+  private let blueprints: [ObjectIdentifier: Blueprint]
+  fileprivate let changes: UInt64
+  /// The flow that contains itself, if one does.
+  let circular: Flow?
+
+  fileprivate init(_ root: Flow, changes: UInt64) {
+    self.changes = changes
+    var blueprints: [ObjectIdentifier: Blueprint] = [:]
+    var open: Set<ObjectIdentifier> = []
+    // Flows that are being visited, each with its next nested flow: depth first, so that a flow
+    // that is found while it is open contains itself.
+    var path: ContiguousArray<(flow: Flow, next: Int)> = []
+    var circular: Flow?
+
+    func visit(_ flow: Flow) {
+      blueprints[ObjectIdentifier(flow)] = flow.blueprint
+      open.insert(ObjectIdentifier(flow))
+      path.append((flow, 0))
+    }
+
+    visit(root)
+    while let (flow, next) = path.last {
+      let blueprint = flow.blueprint
+      guard next < blueprint.nested.count else {
+        open.remove(ObjectIdentifier(flow))
+        path.removeLast()
+        continue
+      }
+      path[path.count - 1].next += 1
+      let inner = blueprint.nested[next]
+      if open.contains(ObjectIdentifier(inner)) {
+        circular = inner
+        break
+      }
+      if blueprints[ObjectIdentifier(inner)] == nil { visit(inner) }
+    }
+    self.blueprints = blueprints
+    self.circular = circular
+  }
+
+  func blueprint(of flow: Flow) -> Blueprint {
+    blueprints[ObjectIdentifier(flow)] ?? flow.blueprint
+  }
+}
+
+extension Flow {
+  /// The snapshot for a run that starts now; nil when the flow has no nested flows.
+  func currentSnapshot() -> FlowSnapshot? {
+    if blueprint.nested.isEmpty { return nil }
+    let changes = Flow.changes.load(ordering: .relaxed)
+    if let snapshot, snapshot.changes == changes { return snapshot }
+    let made = FlowSnapshot(self, changes: changes)
+    snapshot = made
+    return made
+  }
+}
+
+/// A function to call when a flow starts or has finished. Called on the loop's thread.
+package protocol RunCallback: CodeHolder {
+  /// Does its work. `.suspended` promises a later `completion.finish()`.
+  func call(_ run: Run, completion: CallbackCompletion) -> CallState
+  /// Stops a suspended callback because of `error`; the callback must finish sooner or later.
+  ///
+  /// A callback after the end of a flow is stopped only when the grace is over: `completion.isCut`
+  /// is then true, and it must finish at once.
+  func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError)
+  /// Where its code begins, such as `deploy.lua:12`; nil when that isn't known.
+  var place: ByteString? { get }
+}
+
+extension RunCallback {
+  /// nil: the place isn't known.
+  package var place: ByteString? { nil }
+
+  /// Stops waiting for the callback.
+  package func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
+    completion.finish(error)
+  }
+}
+
+/// A synchronous Swift closure as a callback.
+final class ClosureCallback: RunCallback {
+  private let body: (Run) throws -> Void
+
+  init(_ body: @escaping (Run) throws -> Void) {
+    self.body = body
+  }
+
+  func call(_ run: Run, completion: CallbackCompletion) -> CallState {
+    do {
+      try body(run)
+    } catch {
+      completion.finish(.from(error))
+    }
+    return .finished
+  }
+}

@@ -59,3 +59,22 @@ final class ClosureBody: OpBody {
     return .finished
   }
 }
+
+/// The state of a body or callback after it was called.
+public enum CallState: Sendable {
+  /// It is done.
+  case finished
+  /// It waits, and later reports that it is done.
+  case suspended
+}
+
+/// A type that can be a step of a flow: an op, a flow, or a typed op.
+public protocol OpConvertible {
+  /// Returns the op. A typed op makes a new one at each call.
+  func makeOp() -> Op
+}
+
+extension Op: OpConvertible {
+  /// The op itself.
+  public func makeOp() -> Op { self }
+}

@@ -118,3 +118,208 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
     return bits ^ (bits >> 31)
   }
 }
+
+/// How often an op is retried when an attempt fails, and how long to wait before each retry.
+///
+/// An op is retried after errors, timeouts, failed requests and missing outputs. It is never retried
+/// after input errors, wrong use, cancels or stalls, nor after an error that forbids it
+/// (`FlowError.isRetriable`). Without `when` it isn't retried either after an error that won't go
+/// away (`FlowError.isTransient`), such as the response 404.
+public struct RetryPolicy: Sendable {
+  /// How often the op is executed at most, at least 1.
+  public let attempts: Int
+  /// The time before the second attempt.
+  public let delay: Duration
+  /// The factor by which each delay is multiplied for the next one.
+  public let factor: Double
+  /// The longest delay; nil for no limit, except on a delay that an error requests
+  /// (`FlowError.retryAfter`), which is then at most a minute.
+  public let maxDelay: Duration?
+  /// The share of each delay, from 0 to 1, by which it is made longer or shorter at random.
+  public let jitter: Double
+  /// The functions to call after each failure; nil without functions.
+  package let rule: (any RetryRule)?
+
+  /// Makes a policy of numbers and, optionally, of functions, which are called on the loop's
+  /// thread. A function that throws fails the op with its error.
+  ///
+  /// Ends the process with a sentence when a value is out of its range.
+  ///
+  /// - Parameters:
+  ///   - attempts: How often the op is executed at most.
+  ///   - delay: The time before the second attempt.
+  ///   - factor: The factor by which each delay is multiplied for the next one.
+  ///   - maxDelay: The longest delay.
+  ///   - jitter: The share of each delay by which it varies at random.
+  ///   - when: Whether there is another attempt, from the error and the 1-based number of the
+  ///     attempt that has failed. Called only for errors whose kind allows a retry.
+  ///   - delayAfter: The time before the next attempt, from the same arguments; replaces `delay` and
+  ///     `factor`.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
+  public init(
+    attempts: Int, delay: Duration = .zero, factor: Double = 1, maxDelay: Duration? = nil,
+    jitter: Double = 0,
+    when: (@Sendable (_ error: FlowError, _ attempt: Int) throws -> Bool)? = nil,
+    delayAfter: (@Sendable (_ error: FlowError, _ attempt: Int) throws -> Duration)? = nil,
+    file: StaticString = #fileID, line: UInt = #line
+  ) {
+    self.init(
+      attempts: attempts, delay: delay, factor: factor, maxDelay: maxDelay, jitter: jitter,
+      rule: when == nil && delayAfter == nil
+        ? nil : ClosureRetryRule(when: when, delay: delayAfter), file: file, line: line)
+  }
+
+  /// Makes a policy with the rule to ask after each failure.
+  package init(
+    attempts: Int, delay: Duration = .zero, factor: Double = 1, maxDelay: Duration? = nil,
+    jitter: Double = 0, rule: (any RetryRule)?, file: StaticString = #fileID, line: UInt = #line
+  ) {
+    self.attempts = attempts
+    self.delay = delay
+    self.factor = factor
+    self.maxDelay = maxDelay
+    self.jitter = jitter
+    self.rule = rule
+    guard attempts >= 1, delay >= .zero, factor.isFinite, factor >= 0, maxDelay ?? .zero >= .zero,
+      (0...1).contains(jitter)
+    else {
+      misuse(
+        "a RetryPolicy has at least 1 attempt, delays of at least 0, a finite factor of at least 0, "
+          + "and a jitter from 0 to 1", file: file, line: line)
+    }
+  }
+
+  /// Whether another attempt may follow one that failed with `error`, before the functions decide.
+  func allows(attemptAfter attempt: Int, _ error: FlowError) -> Bool {
+    guard attempt < attempts, error.kind.isRetriable else { return false }
+    if let isRetriable = error.isRetriable { return isRetriable }
+    return error.isTransient != false || rule?.questions.contains(.when) == true
+  }
+
+  /// The longest delay that an error can request where there is no limit.
+  private static let longestAskedFor = Duration.seconds(60)
+
+  /// The time before `attempt`, which is 2 or more, after `error`; `asked` is the result of a
+  /// function, in seconds.
+  func delay(
+    before attempt: Int, asked: Double?, after error: FlowError,
+    using generator: inout any RandomNumberGenerator
+  ) -> Duration {
+    let delay = Duration(
+      clampingSeconds: varied(asked ?? grown(before: attempt), using: &generator))
+    guard let least = error.retryAfter else { return delay }
+    return max(delay, min(least, maxDelay ?? Self.longestAskedFor))
+  }
+
+  /// The delay in seconds, multiplied by the factor for each earlier attempt.
+  private func grown(before attempt: Int) -> Double {
+    guard delay > .zero else { return 0 }
+    var seconds = delay.inSeconds
+    let longest = maxDelay?.inSeconds
+    // The exact power function would be imprecise for the usual whole factors.
+    var left = attempt - 2
+    while left > 0, factor != 1, seconds > 0, seconds < .greatestFiniteMagnitude {
+      seconds = min(seconds * factor, .greatestFiniteMagnitude)
+      left -= 1
+      if let longest, factor > 1, seconds >= longest { break }
+    }
+    return seconds
+  }
+
+  /// A delay in seconds, within the limit and with its random share.
+  private func varied(
+    _ delay: Double, using generator: inout any RandomNumberGenerator
+  ) -> Double {
+    let longest = maxDelay?.inSeconds ?? .infinity
+    let seconds = min(delay, longest)
+    guard seconds > 0, jitter > 0 else { return seconds }
+    let drawn = seconds * (1 + jitter * Double.random(in: -1...1, using: &generator))
+    return min(max(0, drawn), longest)
+  }
+}
+
+extension FlowError.Kind {
+  /// Whether another attempt may succeed after this error.
+  var isRetriable: Bool {
+    switch self {
+    case .error, .timeout, .missingOutput, .http, .network, .memory, .crashed: true
+    case .insufficientInput, .mismatchedInput, .mismatchedOutput, .cancelled, .stalled, .usage,
+      .time:
+      false
+    }
+  }
+}
+
+/// Decides about another attempt after each failed one. Called on the loop's thread; it may wait.
+package protocol RetryRule: AnyObject, Sendable {
+  /// The questions to ask it, in this order.
+  var questions: [RetryQuestion] { get }
+  /// Passes the answer to a question to `completion.answer`, at once or later; `.suspended`
+  /// promises a later answer.
+  ///
+  /// - Parameters:
+  ///   - question: Whether there is another attempt, or when.
+  ///   - error: The error of the last attempt.
+  ///   - attempt: Its 1-based number.
+  ///   - run: The run that the op is part of.
+  ///   - completion: Takes the answer, or the error that ends the op.
+  /// - Returns: `.finished` when it has already called `completion`.
+  func answer(
+    _ question: RetryQuestion, _ error: FlowError, attempt: Int, in run: Run,
+    completion: CallbackCompletion
+  ) -> CallState
+  /// Stops waiting code of the rule because of `error`; the rule must finish sooner or later.
+  func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError)
+}
+
+/// A question to a `RetryRule`.
+package enum RetryQuestion: Sendable {
+  /// Whether there is another attempt: a truth.
+  case when
+  /// How long to wait before it: a number of seconds.
+  case delay
+
+  /// The field of a policy that holds the function for it.
+  package var name: ByteString {
+    switch self {
+    case .when: "when"
+    case .delay: "delay"
+    }
+  }
+}
+
+/// Swift closures as a rule.
+private final class ClosureRetryRule: RetryRule {
+  private let when: (@Sendable (FlowError, Int) throws -> Bool)?
+  private let delay: (@Sendable (FlowError, Int) throws -> Duration)?
+
+  init(
+    when: (@Sendable (FlowError, Int) throws -> Bool)?,
+    delay: (@Sendable (FlowError, Int) throws -> Duration)?
+  ) {
+    self.when = when
+    self.delay = delay
+  }
+
+  var questions: [RetryQuestion] { (when == nil ? [] : [.when]) + (delay == nil ? [] : [.delay]) }
+
+  func answer(
+    _ question: RetryQuestion, _ error: FlowError, attempt: Int, in run: Run,
+    completion: CallbackCompletion
+  ) -> CallState {
+    do {
+      switch question {
+      case .when: completion.answer(try when?(error, attempt) ?? true)
+      case .delay: completion.answer(seconds: try (delay?(error, attempt) ?? .zero).inSeconds)
+      }
+    } catch {
+      completion.finish(.from(error))
+    }
+    return .finished
+  }
+
+  func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
+    completion.finish(error)
+  }
+}

@@ -212,3 +212,169 @@ extension EventLoop {
     set { engine.onLook = newValue }
   }
 }
+
+extension EventLoop {
+  /// Why a function that checks an op's declarations is to stop; nil when nothing stops it, or no
+  /// function is checking.
+  package var checkStopError: FlowError? {
+    guard let execution = engine.checking?.takeUnretainedValue() else { return nil }
+    return execution.codeStop ?? execution.starterStop
+  }
+
+  /// The context of a live execution; nil when that execution has settled.
+  package func context(slot: UInt32, generation: UInt64) -> OpContext? {
+    unmanagedContext(slot: slot, generation: generation)?.takeUnretainedValue()
+  }
+
+  /// Returns the context without a retain, for a use that can't end the op.
+  package func unmanagedContext(slot: UInt32, generation: UInt64) -> Unmanaged<OpContext>? {
+    // Safe: the loop holds its engine.
+    unretained(engine) { engine in
+      guard slot < engine.contexts.count, let context = engine.contexts[Int(slot)] else {
+        return nil
+      }
+      // Safe: a context in this list is alive, and nothing here can release it.
+      let isLive = context.lend { $0.generation == generation && $0.isOpen }
+      return isLive ? context : nil
+    }
+  }
+}
+
+extension EventLoop {
+  /// The event loop of the calling thread: the default wherever a loop is a parameter.
+  ///
+  /// Within an op, a callback or other code that a loop executes it is that loop, and on a `LoopThread` the loop
+  /// of the thread. Elsewhere it is the loop that ran last on the thread, or the first one made there. A thread
+  /// without a loop gets one, which lives until the thread ends; its owner turns it, such as by `run.wait()` or
+  /// `runUntilIdle()`.
+  ///
+  /// Code of a Swift task that isn't on a loop or the main thread has none, because it may continue on another
+  /// thread after each `await`: there it ends the process with a sentence. Use `LoopThread.perform`. Several
+  /// loops of one thread are best passed explicitly, as are those of tests.
+  public static var current: EventLoop { current(orMake: { EventLoop() }) }
+}
+
+/// Loops within loops: a part of a program runs to its end on a clock of its own while the rest
+/// pauses.
+extension EventLoop {
+  /// A loop that runs within calls of another one, on the same thread; see `standStill`.
+  ///
+  /// It shares the names of keys and the list of unobserved failures, makes values as the outer
+  /// loop does, and notifies the same sinks and monitors. Runs, tasks, timers and programs are its
+  /// own.
+  ///
+  /// - Parameters:
+  ///   - outer: The loop that pauses meanwhile.
+  ///   - clock: The source of its time.
+  package convenience init(within outer: EventLoop, clock: any TimeSource) {
+    outer.checkThread()
+    self.init(clock: clock, keys: outer.keys, failures: outer.registry.failures)
+    let (engine, outer) = (engine, outer.engine)
+    engine.makeList = outer.makeList
+    engine.makeFailure = outer.makeFailure
+    engine.makeItemRunner = outer.makeItemRunner
+    engine.gracePeriod = outer.gracePeriod
+    engine.cleanupGrace = outer.cleanupGrace
+    engine.onLook = outer.onLook
+    engine.describeOrigin = outer.describeOrigin
+  }
+
+  /// Lets an inner loop run instead of this one while `body` executes, which has to turn it.
+  ///
+  /// Nothing of this loop runs meanwhile: the followers of a task that `body` settles here are
+  /// called afterwards. May be called from within a body or callback of this loop.
+  ///
+  /// - Parameters:
+  ///   - inner: A loop made with `init(within:clock:)` of this one.
+  ///   - body: The code to execute meanwhile.
+  /// - Returns: What `body` returns.
+  package func standStill<Result>(for inner: EventLoop, _ body: () throws -> Result) rethrows
+    -> Result
+  {
+    checkThread()
+    guard inner.keys === keys else { misuse("a loop was run within one that it wasn't made for") }
+    inner.memoryMeter = memoryMeter
+    let (outer, inner) = (engine, inner.engine)
+    inner.eventSinks = outer.eventSinks
+    inner.runMonitors = outer.runMonitors
+    inner.memory = outer.memory
+    // No handle of an execution or task of one loop is ever valid on the other.
+    inner.lastTaskID = max(outer.lastTaskID, inner.lastTaskID)
+    inner.generation = max(outer.generation, inner.generation) + Engine.generationGap
+    let wasStandingStill = outer.isStandingStill
+    outer.isStandingStill = true
+    defer {
+      outer.isStandingStill = wasStandingStill
+      outer.lastTaskID = max(outer.lastTaskID, inner.lastTaskID)
+      let begun = outer.generation
+      outer.generation = max(outer.generation, inner.generation)
+      // Executions of the inner loop don't count here.
+      outer.turnEnd &+= outer.generation &- begun
+      outer.stamp = 0
+    }
+    return try body()
+  }
+}
+
+extension Engine {
+  /// More than the number of executions that the outer loop starts or ends meanwhile.
+  fileprivate static var generationGap: UInt64 { 1 << 32 }
+}
+
+extension EventLoop {
+  /// Runs that haven't concluded, in the order in which they were started.
+  public var pendingRuns: [Run] { engine.pending.values.sorted { $0.id < $1.id } }
+
+  /// All tasks that run by themselves and haven't concluded, in the order of their start: runs, and
+  /// tasks whose code waits.
+  package var pendingTasks: [AnyFlowTask] {
+    (Array(engine.pending.values) + Array(engine.continuations.values)).sorted { $0.id < $1.id }
+  }
+
+  /// The pending task with this id, if there is one.
+  package func pendingTask(_ id: UInt64) -> AnyFlowTask? {
+    engine.pending[id] ?? engine.continuations[id]
+  }
+
+  /// The number of pending tasks.
+  package var pendingTaskCount: Int { engine.pending.count + engine.continuations.count }
+
+  /// The id of the task that was made last.
+  package var newestTask: UInt64 { engine.lastTaskID }
+}
+
+extension LoopThread {
+  /// Starts a thread with a loop for runs and tasks, and returns when its loop exists.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the thread, in errors and for the system.
+  ///   - clock: The source of the time; for tests a `VirtualClock`.
+  /// - Throws: A `SystemError` if the system gives no thread, or no descriptor to wake the loop.
+  public convenience init(
+    name: String = "flow", clock: any TimeSource = SystemClock()
+  ) throws(SystemError) {
+    try self.init(name: name) { EventLoop(clock: clock) }
+  }
+
+  /// Runs code on the thread and returns its result; for any Swift task.
+  ///
+  /// Cancelling the calling task cancels the code. Called on the thread itself, the code runs as another
+  /// task of it.
+  ///
+  /// - Parameter operation: The code; it always runs on the thread, whatever it awaits in between.
+  /// - Returns: Its result.
+  /// - Throws: The error of the code, unchanged; a `FlowError` of kind `cancelled` when the thread shuts down
+  ///   before the code ends, or has done so; `CancellationError` when the calling task is cancelled.
+  public func perform<Success: Sendable>(
+    _ operation: @escaping LoopOperation<Success>
+  ) async throws -> Success {
+    if isShuttingDown { throw shutdownError }
+    do {
+      return try await mailbox.run(operation)
+    } catch is CancellationError where isShuttingDown && !Task.isCancelled {
+      throw shutdownError
+    }
+  }
+
+  private var shutdownError: FlowError { .cancelled(reason: core.endError.messageBytes) }
+}

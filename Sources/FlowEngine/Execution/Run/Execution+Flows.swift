@@ -277,3 +277,131 @@ extension Execution {
     engine.push(self)
   }
 }
+
+// How an execution chooses the branch of a flow.
+extension Execution {
+  /// Tests the condition of a branch.
+  func test(_ branch: Int, of block: Int, _ top: Int) -> Advance {
+    switch frames[top].blueprint.cases[block].branches[branch].condition {
+    case .equals(let key, let value):
+      if run.keeper != nil { noteRead(loop.keys.intern(key)) }
+      if case .bytes(let held)? = bucket.get(loop.keys.intern(key)), held == value {
+        takeBranch(branch, of: block, top)
+      } else {
+        frames[top].cursor.skipBranch()
+      }
+    case .otherwise: takeBranch(branch, of: block, top)
+    case .predicate(let predicate): return call(predicate, top)
+    }
+    return .moved
+  }
+
+  private func call(_ predicate: any CasePredicate, _ top: Int) -> Advance {
+    let run = run
+    // What a predicate reads isn't known.
+    if run.keeper != nil { for entry in bucket.entries { noteRead(entry.key) } }
+    let made = CallbackCompletion(owner: self, place: { nil }) { completion, error in
+      predicate.cancel(run, completion: completion, error)
+    }
+    completion = made
+    stopRequested = false
+    let isDone = made.begin { predicate.matches(bucket, in: run, completion: $0) }
+    engine.stamp = 0
+    guard isDone else {
+      stopCallback()
+      return .waiting
+    }
+    endCallback()
+    return .moved
+  }
+
+  /// Takes the answer of the present branch's predicate.
+  func endPredicate(_ completion: CallbackCompletion, _ top: Int) {
+    if let error = completion.error?.attributed(to: "Cases", at: "\(path(of: top))/Cases") {
+      let shown = stop?.error(at: frames.count) ?? error
+      logCase(.caseFailed, shown.logLine, top)
+      lastError = error
+      return
+    }
+    if completion.isMatch, let block = frames[top].cursor.block {
+      takeBranch(frames[top].cursor.branch, of: block, top)
+    } else {
+      frames[top].cursor.skipBranch()
+    }
+  }
+
+  private func takeBranch(_ number: Int, of block: Int, _ top: Int) {
+    let blueprint = frames[top].blueprint
+    let block = blueprint.cases[block]
+    let branch = block.branches[number]
+    logCase(.caseMatched, branch.condition.label(number: number + 1), top)
+    let count = blueprint.steps.count
+    frames[top].cursor.takeBranch(
+      branch.first..<block.end(of: number, count: count), joint: block.end ?? count)
+  }
+
+  func logCase(_ kind: LogKind, _ text: ByteString?, _ top: Int) {
+    log.append(
+      kind, time: engine.stampedNow(), scope: frames[top].scope,
+      position: UInt32(truncatingIfNeeded: frames[top].cursor.next),
+      first: text.map { log.payload($0) } ?? .none)
+  }
+}
+
+/// What an op stores, and whether that is what it has declared.
+extension Execution {
+  /// The error of a value that the op should have set.
+  func outputError(of op: Op) -> FlowError? {
+    // Most ops declare nothing.
+    guard op.hasGives || isCollected else { return nil }
+    if op.hasGives {
+      let isKept = unretained(op.declarations) { declarations in
+        unretained(bucket) { declarations.clearlyKeepsGives($0) }
+      }
+      if !isKept, let error = checking({ op.declarations.outputError(in: bucket) }) {
+        return error
+      }
+    }
+    guard frames.isEmpty, let memberOf else { return nil }
+    // Safe: the execution holds its bucket, and its group, which holds the execution, is held as long.
+    return memberOf.lend { group in
+      unretained(bucket) { group.collectError(in: $0) }
+    }
+  }
+
+  /// Stores a value in the execution's bucket and logs it, unless the bucket is that of an item.
+  /// `time` is when it happened, if not now.
+  func store(
+    _ key: DataKey, _ value: FlowValue, scope: UInt32, position: UInt32, attempt: Int,
+    at time: Int64? = nil
+  ) {
+    if run.keeper != nil { noteSet(key) }
+    // Unretained. Safe: storing replaces no bucket.
+    let old = Unmanaged.passUnretained(bucket).lend { $0.set(key, value) }
+    guard log.hasSecrets || value.isSecret else {
+      logSet(
+        key, value, replacing: old, scope: scope, position: position, attempt: attempt, at: time)
+      return
+    }
+    let shown = log.shown(value, of: key, in: bucket)
+    let oldShown = old.map { log.shown($0, of: key, in: bucket) }
+    logSet(
+      key, shown, replacing: oldShown, scope: scope, position: position, attempt: attempt, at: time)
+  }
+
+  @inline(__always)
+  private func logSet(
+    _ key: DataKey, _ value: FlowValue, replacing old: FlowValue?, scope: UInt32, position: UInt32,
+    attempt: Int, at time: Int64?
+  ) {
+    if !logsSets || (old == nil && value.isNull) { return }
+    let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
+    let time = time ?? engine.stampedNow()
+    // Unretained. Safe: the run holds its log, and the execution its run.
+    Unmanaged.passUnretained(log).lend {
+      $0.append(
+        kind, time: time, scope: scope, position: position, key: key.id, attempt: attempt,
+        first: $0.payload(value), second: $0.payload(old), value: value)
+    }
+  }
+}

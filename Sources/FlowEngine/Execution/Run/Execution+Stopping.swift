@@ -270,3 +270,85 @@ extension Execution {
     return false
   }
 }
+
+// The timers of the attempts at ops and flows.
+extension Execution {
+  /// Limits the time of the attempt at a level from now on, if its policy has a timeout.
+  func startTimer(of level: Int) {
+    let attempt = self[attempt: level]
+    guard let timeout = attempt.policy?.timeout else { return }
+    attempt.timer?.cancel()
+    let deadline = loop.deadline(after: timeout)
+    stops.setDeadline(.attempt(level: level), deadline)
+    self[attempt: level].timer = loop.schedule(
+      at: deadline, LevelLimit(.timeout, self, level: level))
+  }
+
+  /// Ends the limit of the attempt at a level.
+  func stopTimer(of level: Int) {
+    let attempt = self[attempt: level]
+    guard let timer = attempt.timer else { return }
+    timer.cancel()
+    self[attempt: level].timer = nil
+    stops.removeDeadline(.attempt(level: level))
+  }
+}
+
+/// Ends a level of an execution, or its cleanups and final steps, when their time is over.
+final class LevelLimit: LimitJob {
+  enum Kind { case timeout, grace }
+
+  private let execution: Execution
+  private let level: Int
+  private let kind: Kind
+
+  init(_ kind: Kind, _ execution: Execution, level: Int) {
+    self.execution = execution
+    self.level = level
+    self.kind = kind
+  }
+
+  func run() {
+    switch kind {
+    case .timeout: execution.attemptTimedOut(level)
+    case .grace: execution.graceEnded(level)
+    }
+  }
+}
+
+/// Has an execution continue.
+final class WakeUp: LoopJob {
+  private let execution: Execution
+  private let reason: Execution.Resume
+
+  init(_ execution: Execution, _ reason: Execution.Resume) {
+    self.execution = execution
+    self.reason = reason
+  }
+
+  func run() { execution.timerFired(reason) }
+}
+
+extension FlowError {
+  /// Makes the error of a cleanup that was cut off.
+  ///
+  /// - Parameters:
+  ///   - what: The cleanup, as the subject of a sentence.
+  ///   - place: Where its code begins, if that is known.
+  ///   - waits: The function that it waited in, and where, if that is known.
+  ///   - isBusy: Whether it executed without waiting.
+  ///   - grace: The time that it had.
+  /// - Returns: The error.
+  static func cut(
+    _ what: ByteString, at place: ByteString?, waits: ByteString?, isBusy: Bool, grace: Duration
+  ) -> FlowError {
+    let place: ByteString = place.map { " at \($0)" } ?? ""
+    let state: ByteString = waits.map { "waited in \($0)" } ?? (isBusy ? "was busy" : "waited")
+    return FlowError(
+      .error,
+      """
+      \(what)\(place) was cut after a grace of \(FlowValue.text(of: grace)), \
+      while it \(state)
+      """)
+  }
+}

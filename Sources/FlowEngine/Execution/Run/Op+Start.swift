@@ -40,3 +40,72 @@ extension Op {
     return run
   }
 }
+
+extension Op {
+  /// Starts the op alone and executes it until its first wait, or its 1,000th op of Swift: then
+  /// jobs of the loop run before it continues.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
+  ///     thread.
+  ///   - data: The initial data; it replaces a flow's own value of the same key.
+  ///   - name: The name of the run; by default the op's.
+  ///   - sinks: Sinks that get each event, besides those of the loop.
+  ///   - trace: The distributed trace that its ops continue; nil for the loop's.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
+  /// - Returns: The run, which may have settled already.
+  @discardableResult
+  public func start(
+    on loop: EventLoop = .current, data: InitialData = [:], name: String? = nil,
+    sinks: [any EventSink] = [], trace: TraceContext? = nil, file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> Run {
+    start(
+      on: loop, data: data.entries, name: name.map { ByteString($0) }, sinks: sinks, trace: trace,
+      owner: nil, file: file, line: line)
+  }
+}
+
+extension OpContext {
+  /// Starts another op from this one and runs it until its first wait.
+  ///
+  /// It has data and a log of its own; this op's run logs its start and finish. When this op fails
+  /// or is stopped, it ends with this op; otherwise it ends with this op's run.
+  @discardableResult
+  public func start(_ op: Op, data: InitialData = [:], name: String? = nil) -> Run {
+    start(op, data: data.entries, name: name.map { ByteString($0) })
+  }
+}
+
+extension Flow {
+  /// Adds initial data. Values passed when a run starts take precedence.
+  ///
+  /// Tables, including nested ones, are copied for each run, so that a run's changes don't reach
+  /// other runs.
+  @discardableResult
+  public func data(_ data: InitialData) -> Flow { self.data(data.entries) }
+
+  /// Adds initial data of anything `Encodable`; a later value replaces an earlier one under the same
+  /// key.
+  ///
+  /// - Throws: A `FlowError` with the path of the part that has no form in a bucket.
+  @discardableResult @_disfavoredOverload
+  public func data(_ name: String, _ content: some Encodable) throws(FlowError) -> Flow {
+    let value: FlowValue
+    do { value = try FlowValue(encoding: content) } catch {
+      throw .unencodable(ByteString(name), error)
+    }
+    return data(name, value)
+  }
+}
+
+/// An op about which the keeper of its run can decide when something has been read.
+final class UndecidedOp {
+  let work: KeptWork
+
+  init(_ work: KeptWork, after reading: any KeptReading) {
+    work.reading = reading
+    self.work = work
+  }
+}

@@ -40,3 +40,55 @@ public final class WriteFileOp: Op {
       })
   }
 }
+
+/// The body of an op that works on a file, on a thread of its own.
+final class FileBody: OpBody {
+  /// The work off the loop; returns the content, if it reads, which counts where the first argument says.
+  typealias Work = @Sendable (CollectedBytes?, Cancellation) throws(SystemError) -> ByteString?
+
+  private let prepare: (OpContext) throws(FlowError) -> Work
+
+  /// Makes a body whose work is made from the data by `prepare`, on the loop.
+  init(_ prepare: @escaping (OpContext) throws(FlowError) -> Work) {
+    self.prepare = prepare
+  }
+
+  func start(_ context: OpContext) -> CallState {
+    let work: Work
+    do throws(FlowError) {
+      work = try prepare(context)
+    } catch {
+      context.fail(error)
+      return .finished
+    }
+    let stop = FileWorkStop()
+    context.state = stop
+    let cancellation = stop.cancellation
+    let memory = context.loop.memory?.beginCollecting()
+    context.loop.offload {
+      do throws(SystemError) { return .success(try work(memory, cancellation)) } catch {
+        return .failure(error)
+      }
+    } then: { (result: Result<ByteString?, SystemError>) in
+      switch result {
+      case .success(let content):
+        if let content { withExtendedLifetime(memory) { context.set("content", content) } }
+        context.end()
+      case .failure(let error): context.end(.from(error))
+      }
+    }
+    return .suspended
+  }
+
+  /// The op ends when its thread has released the file: nothing is written after that.
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    (context.state as? FileWorkStop)?.cancellation.request()
+  }
+}
+
+/// Stops the work when nobody waits for it any more: a loop that is shut down drops its ops.
+private final class FileWorkStop {
+  let cancellation = Cancellation()
+
+  deinit { cancellation.request() }
+}

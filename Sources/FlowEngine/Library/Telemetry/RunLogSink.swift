@@ -148,3 +148,94 @@ public final class RunLogSink: RunSink, RecordSink {
     String(Double(nanoseconds) / 1e9)
   }
 }
+
+/// Writes log messages of runs: the part of a program's logger that `RunLogSink` needs.
+///
+/// Its methods have the shape of swift-log's `Logger`, so that an adapter passes them on. They are called on
+/// the loop's thread; a logger of several loops has to be safe for that.
+public protocol RunLogger {
+  /// The lowest level that is written; messages of lower levels aren't made.
+  var minimumLevel: RunLogLevel { get }
+
+  /// Writes a message.
+  ///
+  /// - Parameters:
+  ///   - level: Its severity.
+  ///   - message: The text, without secrets.
+  ///   - metadata: Its details, such as `run`, `op` and `path`, without secrets; see `RunLogSink`.
+  ///   - source: The component that the message is from.
+  func log(level: RunLogLevel, message: String, metadata: [String: String], source: String)
+}
+
+/// The severity of a log message. The raw values are those of `Logger.Level` of swift-log.
+public enum RunLogLevel: String, Sendable, CaseIterable, Comparable {
+  /// Values that are set, progress and waits.
+  case trace
+  /// Starts and successful ends of ops, groups, cases, transitions, programs and requests.
+  case debug
+  /// What ops log, and the starts and successful ends of runs.
+  case info
+  /// Stops, and undos that succeed.
+  case notice
+  /// Failures of ops, and of attempts that another one follows.
+  case warning
+  /// Failures of runs, of undos and of cleanups.
+  case error
+  /// No event has it.
+  case critical
+
+  private var severity: Int {
+    switch self {
+    case .trace: 0
+    case .debug: 1
+    case .info: 2
+    case .notice: 3
+    case .warning: 4
+    case .error: 5
+    case .critical: 6
+    }
+  }
+
+  public static func < (left: RunLogLevel, right: RunLogLevel) -> Bool {
+    left.severity < right.severity
+  }
+}
+
+/// The open runs of a sink, by their logs.
+///
+/// A run that an op has started is an op of another run, whose log has its start and its end. If the sink gets
+/// both logs, it must count them once.
+struct SinkRuns {
+  /// A run whose end has not been reached.
+  struct Entry {
+    let name: ByteString
+    let trace: TraceContext?
+    /// Whether an op has started it.
+    let isInner: Bool
+  }
+
+  private var entries: [ObjectIdentifier: Entry] = [:]
+
+  /// The run of a log.
+  subscript(log: EventLog) -> Entry? { entries[ObjectIdentifier(log)] }
+
+  /// Adds a run that starts.
+  mutating func begin(_ run: Run) -> Entry {
+    let entry = Entry(
+      name: run.log.shown(run.nameBytes), trace: run.traceContext,
+      isInner: run.outerExecution != nil)
+    entries[ObjectIdentifier(run.log)] = entry
+    return entry
+  }
+
+  /// Removes a run that has ended.
+  mutating func end(_ run: Run) -> Entry? {
+    entries.removeValue(forKey: ObjectIdentifier(run.log))
+  }
+
+  /// Whether another log has the same: a record is the start or the end of a run that an op has started.
+  func isElsewhere(_ record: LogRecord, in log: EventLog) -> Bool {
+    (record.kind == .start || record.kind == .finish) && log.id(of: record) == 0
+      && self[log]?.isInner == true
+  }
+}

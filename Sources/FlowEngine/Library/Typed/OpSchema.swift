@@ -78,3 +78,115 @@ struct OpInputs: Sendable {
     misuse("'\(key.name)' was read, which isn't an input that the op declares")
   }
 }
+
+/// The way in which the content of a declared key is stored in a data bucket.
+protocol ContentForm<Content>: Sendable {
+  associatedtype Content
+
+  /// The name of the type in declarations.
+  static var typeName: ByteString { get }
+  /// The name of the expected type in a line.
+  static var wantedName: ByteString { get }
+  /// The content in a value; nil when the value is of another type.
+  ///
+  /// - Throws: An error that describes the part of the value that is of another type.
+  static func content(of value: FlowValue) throws -> Content?
+  /// The value of a content.
+  static func value(of content: Content) throws -> FlowValue
+}
+
+/// A type that defines its conversion.
+enum ConvertibleForm<Content: FlowValueConvertible>: ContentForm {
+  static var typeName: ByteString { ByteString(Content.flowTypeName) }
+  static var wantedName: ByteString { ByteString(Content.flowWantedName) }
+
+  static func content(of value: FlowValue) -> Content? { Content(flowValue: value) }
+  static func value(of content: Content) -> FlowValue { content.flowValue }
+}
+
+/// A type that is encoded and decoded.
+enum CodableForm<Content: Codable>: ContentForm {
+  static var typeName: ByteString { Content.self is any StandardOptional.Type ? "any?" : "any" }
+  static var wantedName: ByteString { ByteString(String(describing: Content.self)) }
+
+  static func content(of value: FlowValue) throws -> Content? {
+    try value.decoded(as: Content.self)
+  }
+  static func value(of content: Content) throws -> FlowValue { try FlowValue(encoding: content) }
+}
+
+/// A Swift object.
+enum ObjectForm<Content>: ContentForm {
+  static var typeName: ByteString { Content.self is any StandardOptional.Type ? "any?" : "any" }
+  static var wantedName: ByteString { ByteString(String(describing: Content.self)) }
+
+  static func content(of value: FlowValue) -> Content? {
+    if value.isNull { return (Content.self as? any StandardOptional.Type)?.absent as? Content }
+    return value.object(as: Content.self)
+  }
+
+  static func value(of content: Content) -> FlowValue {
+    guard let optional = content as? any StandardOptional else { return .object(content) }
+    return optional.anyContent.map { .object($0) } ?? .null
+  }
+}
+
+/// A Sendable form of an op, which any thread may use, such as in a global constant: makes a new op for each
+/// flow and run.
+///
+/// ```swift
+/// let GreetOp = OpTemplate("GreetOp", needs: ["name": "string"]) { context in
+///   context.log("Hello, \(try context.value("name", as: String.self))!")
+/// }
+/// let greetAll = OpTemplate {
+///   Flow("greetAll").addGrouped(GreetOp, GroupDispatcher(input: "names"))
+/// }
+/// ```
+///
+/// An `Op` itself is confined to its thread. Values of typed ops are Sendable when their properties are, and
+/// need no template.
+public struct OpTemplate: OpConvertible, Sendable {
+  private let make: @Sendable () -> Op
+
+  /// Makes a template of any op, flow or machine.
+  ///
+  /// - Parameter make: Makes the op; called for each flow and run, on their thread.
+  public init(_ make: @escaping @Sendable () -> any OpConvertible) {
+    self.make = { make().makeOp() }
+  }
+
+  /// Makes a template of an op that is a closure; see `Op.init` for the parameters.
+  public init(
+    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
+    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    body: @escaping @Sendable (OpContext) throws -> Void
+  ) {
+    self.init {
+      Op(
+        name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
+        primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, file: file,
+        line: line, body: body)
+    }
+  }
+
+  /// Makes a template of an op that is an `async` closure; see `Op.init` for the parameters, and for how such
+  /// bodies run.
+  public init(
+    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
+    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    body: nonisolated(nonsending) @escaping @Sendable (OpContext) async throws -> Void
+  ) {
+    self.init {
+      Op(
+        name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
+        primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, file: file,
+        line: line, body: body)
+    }
+  }
+
+  public func makeOp() -> Op { make() }
+}

@@ -1,3 +1,5 @@
+internal import FlowLoop
+
 /// Runs Swift tasks on the thread of an event loop, as jobs of the loop, in the order in which they
 /// become ready.
 // The queue and `loop` are touched on the loop's thread only, which `enqueue` makes sure of; the
@@ -69,5 +71,58 @@ private final class TaskQueue: LoopJob {
     for offset in 0..<count { larger[offset] = ring[(head + offset) & (ring.count - 1)] }
     ring = larger
     head = 0
+  }
+}
+
+/// Runs Swift tasks on threads of this package, one for each core.
+///
+/// The threads of Swift's cooperative pool aren't used: a program or test that waits for a run there
+/// (`run.wait()`) blocks them, and the run would wait for a thread that never becomes free. If all threads
+/// of this executor wait for loops of their own, others take their places.
+final class ComputingExecutor: TaskExecutor {
+  static let shared = ComputingExecutor()
+
+  private init() {}
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    HelperThreads.computing.run { [self] in
+      job.runSynchronously(on: asUnownedTaskExecutor())
+    }
+  }
+}
+
+extension EventLoop {
+  /// Runs async code on other threads, one for each core, and returns its result; meanwhile the loop runs
+  /// everything else.
+  ///
+  /// Called on the loop's thread, where the caller also continues. The code of a loop's task stays on its thread,
+  /// and so does a `@concurrent` function that it awaits. Awaited within this, such a function doesn't hold the
+  /// thread:
+  ///
+  /// ```swift
+  /// // `shrink` is declared as `@concurrent func`.
+  /// let small = try await loop.offload { await shrink(image) }
+  /// ```
+  ///
+  /// Until then the loop isn't stalled, and a virtual clock doesn't advance. Cancelling the calling task cancels
+  /// the code, which has to check `Task.isCancelled`.
+  ///
+  /// - Parameter work: The code.
+  /// - Returns: Its result.
+  /// - Throws: Its error.
+  public nonisolated(nonsending) func offload<Success: Sendable>(
+    _ work: @escaping @Sendable @concurrent () async throws -> Success
+  ) async throws -> Success {
+    checkThread()
+    // A task of the loop counts by itself, except while `work` waits for the loop.
+    let external = LoopTask.current?.loop(of: mailbox) == nil ? mailbox.begin() : nil
+    defer { external?.end() }
+    let task = Task(executorPreference: ComputingExecutor.shared) { try await work() }
+    return try await withTaskCancellationHandler {
+      try await task.value
+    } onCancel: {
+      task.cancel()
+    }
   }
 }

@@ -36,3 +36,87 @@ public struct FlowFinding: Sendable, Hashable {
     self.messageBytes = message
   }
 }
+
+extension Flow {
+  /// Finds errors of a run of the flow in advance, without running anything.
+  ///
+  /// Errors are needed keys that no earlier step provides, or not on every path, and values that
+  /// can't be of the needed type. They become warnings when an earlier op declares no `gives`,
+  /// because it may set anything. Further warnings are cases that can't match, keys that two
+  /// members of a parallel step give, and ops whose name doesn't end in `Op`. Equal findings are
+  /// reported once.
+  ///
+  /// Each step is checked as if those before it had succeeded, with the data that they declare; a
+  /// flow with retries, as for its first attempt. Neither predicates of cases nor functions of
+  /// types are called: a type with a function may be any type. Initial data are checked by their
+  /// values. Called on the thread of the flow's ops.
+  ///
+  /// - Parameter data: The initial data of a run. The flow's own needs are checked only if it isn't
+  ///   nil; else they count as present.
+  /// - Returns: The findings, in the order of the steps.
+  public func check(data: InitialData? = nil) -> [FlowFinding] { check(bytes: data?.entries) }
+
+  /// The same with data whose keys may have any bytes.
+  package func check(bytes data: [(ByteString, FlowValue)]?) -> [FlowFinding] {
+    if let circular = currentSnapshot()?.circular {
+      return [
+        FlowFinding(.error, op: circular.nameBytes, "flow '\(circular.nameBytes)' contains itself")
+      ]
+    }
+    let checker = FlowChecker(self, data: data)
+    BlueprintWalker.walk(self, checker)
+    return checker.findings
+  }
+
+  /// The nested flows that are steps in more than one place.
+  func flowsUsedTwice() -> Set<ObjectIdentifier> {
+    var seen: Set<ObjectIdentifier> = []
+    var twice: Set<ObjectIdentifier> = []
+    var open = [self]
+    while let flow = open.popLast() {
+      for inner in flow.blueprint.nested {
+        if seen.insert(ObjectIdentifier(inner)).inserted {
+          open.append(inner)
+        } else {
+          twice.insert(ObjectIdentifier(inner))
+        }
+      }
+    }
+    return twice
+  }
+}
+
+extension MachineOp {
+  /// Searches the definition for probable mistakes, without performing anything.
+  ///
+  /// If the machine has a reducer, which may end it at any step, a step without transitions may be
+  /// an oversight: it gets a warning, unless it is marked as final. If a function chooses the
+  /// transitions, nothing is known of them. A transition on an event is never taken without an emitter,
+  /// which is a warning for machines of scripts.
+  ///
+  /// - Returns: The findings, in the order of the steps.
+  public func check() -> [FlowFinding] {
+    let definition = blueprint.definition
+    if definition.hasProvider { return [] }
+    var findings: [FlowFinding] = []
+    if definition.namesEvents, !definition.hasEmitter,
+      let event = definition.steps.lazy.flatMap(\.handlers).compactMap(\.event).first
+    {
+      findings.append(
+        FlowFinding(
+          .warning, op: nameBytes,
+          "the event '\(logic.name(ofEvent: event))' never comes: the machine has no 'emit'"))
+    }
+    guard definition.hasReducer else { return findings }
+    for step in definition.steps {
+      guard let number = step.number, !step.isFinal, step.handlers.isEmpty,
+        blueprint.table.handler(after: number, on: nil) == nil
+      else { continue }
+      findings.append(
+        FlowFinding(
+          .warning, op: nameBytes,
+          "step '\(logic.name(ofStep: number))' has no way on and isn't marked as final"))
+    }
+    return findings
+  }
+}

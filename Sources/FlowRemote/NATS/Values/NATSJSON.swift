@@ -161,3 +161,190 @@ extension NATSJSON {
 
   static func integer(_ number: Int) -> NATSJSON { .integer(Int64(number)) }
 }
+
+/// Reads a text of JSON from its start to its end.
+struct NATSJSONReader {
+  private let bytes: [UInt8]
+  private var next = 0
+  /// The deepest nesting that is read: each level takes some of the thread's stack.
+  private static let deepest = 64
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  mutating func document() throws(FlowError) -> NATSJSON {
+    let value = try value(depth: 0)
+    skipSpace()
+    if next < bytes.count { throw problem("more follows the value") }
+    return value
+  }
+
+  private func problem(_ text: ByteString) -> FlowError {
+    FlowError(.error, "not JSON: \(text) (at byte \(next + 1))")
+  }
+
+  private var current: UInt8? { next < bytes.count ? bytes[next] : nil }
+
+  private mutating func skipSpace() {
+    while let byte = current, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
+      next += 1
+    }
+  }
+
+  /// Moves past a byte if it is the next one.
+  private mutating func skip(_ wanted: Unicode.Scalar) -> Bool {
+    guard let byte = current, UInt32(byte) == wanted.value else { return false }
+    next += 1
+    return true
+  }
+
+  private mutating func value(depth: Int) throws(FlowError) -> NATSJSON {
+    skipSpace()
+    guard let byte = current else { throw problem("the text ends early") }
+    switch byte {
+    case UInt8(ascii: "{"):
+      try checkDepth(depth)
+      return try object(depth: depth)
+    case UInt8(ascii: "["):
+      try checkDepth(depth)
+      return try list(depth: depth)
+    case UInt8(ascii: "\""): return .string(try string())
+    case UInt8(ascii: "t"): return try word("true", .bool(true))
+    case UInt8(ascii: "f"): return try word("false", .bool(false))
+    case UInt8(ascii: "n"): return try word("null", .null)
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
+    default: throw problem("no value begins here")
+    }
+  }
+
+  private func checkDepth(_ depth: Int) throws(FlowError) {
+    if depth >= Self.deepest { throw problem("it is nested too deeply") }
+  }
+
+  private mutating func word(
+    _ word: StaticString, _ value: NATSJSON
+  ) throws(FlowError) -> NATSJSON {
+    let wanted = Array(ByteString(word).bytes)
+    guard bytes[next...].starts(with: wanted) else { throw problem("no value begins here") }
+    next += wanted.count
+    return value
+  }
+
+  private mutating func list(depth: Int) throws(FlowError) -> NATSJSON {
+    next += 1
+    var items: [NATSJSON] = []
+    skipSpace()
+    if skip("]") { return .list(items) }
+    while true {
+      items.append(try value(depth: depth + 1))
+      skipSpace()
+      if skip("]") { return .list(items) }
+      if !skip(",") { throw problem("',' or ']' is expected") }
+    }
+  }
+
+  private mutating func object(depth: Int) throws(FlowError) -> NATSJSON {
+    next += 1
+    var members: [NATSJSON.Member] = []
+    skipSpace()
+    if skip("}") { return .object(members) }
+    while true {
+      skipSpace()
+      guard current == UInt8(ascii: "\"") else { throw problem("a name is expected") }
+      let name = try string()
+      skipSpace()
+      if !skip(":") { throw problem("':' is expected") }
+      members.append(NATSJSON.Member(name, try value(depth: depth + 1)))
+      skipSpace()
+      if skip("}") { return .object(members) }
+      if !skip(",") { throw problem("',' or '}' is expected") }
+    }
+  }
+
+  // MARK: Numbers
+
+  private mutating func skipDigits() throws(FlowError) {
+    let first = next
+    while let byte = current, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") { next += 1 }
+    if next == first { throw problem("a digit is expected") }
+  }
+
+  private mutating func number() throws(FlowError) -> NATSJSON {
+    let first = next
+    _ = skip("-")
+    if !skip("0") { try skipDigits() }
+    var isWhole = true
+    if skip(".") {
+      isWhole = false
+      try skipDigits()
+    }
+    if skip("e") || skip("E") {
+      isWhole = false
+      if !skip("+") { _ = skip("-") }
+      try skipDigits()
+    }
+    let text = String(decoding: bytes[first..<next], as: UTF8.self)
+    if isWhole, let number = Int64(text) { return .integer(number) }
+    guard let number = Double(text), number.isFinite else {
+      throw problem("the number is too large")
+    }
+    return .number(number)
+  }
+
+  // MARK: Strings
+
+  private mutating func string() throws(FlowError) -> ByteString {
+    next += 1
+    var text: [UInt8] = []
+    while let byte = current {
+      next += 1
+      switch byte {
+      case UInt8(ascii: "\""): return ByteString(text)
+      case UInt8(ascii: "\\"): try escape(to: &text)
+      case ..<0x20: throw problem("a control character in a string")
+      default: text.append(byte)
+      }
+    }
+    throw problem("a string has no end")
+  }
+
+  private mutating func escape(to text: inout [UInt8]) throws(FlowError) {
+    guard let byte = current else { throw problem("a string has no end") }
+    next += 1
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
+    case UInt8(ascii: "b"): text.append(0x08)
+    case UInt8(ascii: "f"): text.append(0x0C)
+    case UInt8(ascii: "n"): text.append(0x0A)
+    case UInt8(ascii: "r"): text.append(0x0D)
+    case UInt8(ascii: "t"): text.append(0x09)
+    case UInt8(ascii: "u"):
+      let scalar = try escapedScalar()
+      text += UTF8.encode(scalar).map { Array($0) } ?? []
+    default: throw problem("an unknown escape in a string")
+    }
+  }
+
+  private mutating func escapedScalar() throws(FlowError) -> Unicode.Scalar {
+    let first = try unit()
+    if let scalar = Unicode.Scalar(first) { return scalar }
+    // The first half of a pair, or a half that is alone.
+    guard first < 0xDC00, skip("\\"), skip("u") else { throw problem("half a character") }
+    let second = try unit()
+    guard second >= 0xDC00, second < 0xE000,
+      let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
+    else { throw problem("half a character") }
+    return scalar
+  }
+
+  private mutating func unit() throws(FlowError) -> UInt32 {
+    var number: UInt32 = 0
+    for _ in 0..<4 {
+      guard let byte = current, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
+        throw problem("four hexadecimal digits are expected")
+      }
+      number = number << 4 | UInt32(digit)
+      next += 1
+    }
+    return number
+  }
+}

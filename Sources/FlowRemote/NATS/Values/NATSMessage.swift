@@ -53,3 +53,96 @@ extension NATSHeader {
     return isNamed && value.bytes.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }
   }
 }
+
+extension ByteString {
+  /// Copies a C string; empty for no pointer.
+  init(cText: UnsafePointer<CChar>?) {
+    guard let cText else {
+      self.init([])
+      return
+    }
+    self.init(String(cString: cText))
+  }
+
+  /// Whether the text is a subject: tokens that aren't empty, separated by dots, without spaces and control
+  /// characters.
+  var isNATSSubject: Bool {
+    let tokens = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    return tokens.allSatisfy { token in
+      !token.isEmpty && token.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+    }
+  }
+
+  /// Whether the text is the name of a stream or consumer: one token of a subject, without wildcards and slashes.
+  var isNATSName: Bool {
+    !isEmpty && count <= 255
+      && bytes.allSatisfy {
+        $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: "*")
+          && $0 != UInt8(ascii: ">") && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "\\")
+      }
+  }
+}
+
+/// Names that nobody else makes, in the form of NATS: 22 letters and digits.
+enum NATSUniqueName {
+  private static let alphabet = Array(
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+
+  /// A random name: 131 bits of the system's generator.
+  static func make() -> ByteString {
+    var generator = SystemRandomNumberGenerator()
+    return ByteString(
+      (0..<22).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &generator)] })
+  }
+}
+
+/// Base64 in its two alphabets.
+enum NATSBase64 {
+  private static let common = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+  private static let plain = Array((common + "+/").utf8)
+  private static let url = Array((common + "-_").utf8)
+
+  /// Encodes bytes in the alphabet for URLs, with padding.
+  static func encodeForURL(_ bytes: [UInt8]) -> ByteString {
+    var text: [UInt8] = []
+    text.reserveCapacity((bytes.count + 2) / 3 * 4)
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let part = Array(rest.prefix(3))
+      rest = rest.dropFirst(3)
+      let second = part.count > 1 ? part[1] : 0
+      let third = part.count > 2 ? part[2] : 0
+      text.append(url[Int(part[0] >> 2)])
+      text.append(url[Int((part[0] & 3) << 4 | second >> 4)])
+      text.append(part.count > 1 ? url[Int((second & 15) << 2 | third >> 6)] : UInt8(ascii: "="))
+      text.append(part.count > 2 ? url[Int(third & 63)] : UInt8(ascii: "="))
+    }
+    return ByteString(text)
+  }
+
+  /// Decodes a text in the usual alphabet, with or without padding; nil for any other text.
+  static func decode(_ text: ByteString) -> [UInt8]? {
+    var values = [UInt8](repeating: 255, count: 256)
+    for (index, byte) in plain.enumerated() { values[Int(byte)] = UInt8(index) }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count / 4 * 3)
+    var buffer: UInt32 = 0
+    var bits = 0
+    var padding = 0
+    for byte in text.bytes {
+      if byte == UInt8(ascii: "=") {
+        padding += 1
+        continue
+      }
+      let value = values[Int(byte)]
+      guard value < 64, padding == 0 else { return nil }
+      buffer = (buffer << 6 | UInt32(value)) & 0xFFFF
+      bits += 6
+      if bits >= 8 {
+        bits -= 8
+        bytes.append(UInt8(truncatingIfNeeded: buffer >> UInt32(bits)))
+      }
+    }
+    return padding <= 2 && bits < 6 ? bytes : nil
+  }
+}
