@@ -15,9 +15,15 @@ public struct ByteString: Hashable, Comparable, Sendable {
     self.bytes = bytes
   }
 
-  /// Copies bytes.
-  public init(_ bytes: UnsafeBufferPointer<UInt8>) {
+  /// Copies bytes, such as a part of others.
+  @inlinable
+  public init(_ bytes: some Sequence<UInt8>) {
     self.bytes = Array(bytes)
+  }
+
+  /// Copies a C string.
+  package init(cString: UnsafePointer<CChar>) {
+    bytes = Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString)))
   }
 
   /// The UTF-8 form of `string`.
@@ -29,13 +35,6 @@ public struct ByteString: Hashable, Comparable, Sendable {
   package init(_ literal: StaticString) {
     bytes = literal.withUTF8Buffer { Array($0) }
   }
-
-  /// The number of bytes.
-  @inlinable
-  public var count: Int { bytes.count }
-  /// Whether there are no bytes.
-  @inlinable
-  public var isEmpty: Bool { bytes.isEmpty }
 
   public static func < (left: ByteString, right: ByteString) -> Bool {
     left.bytes.lexicographicallyPrecedes(right.bytes)
@@ -88,6 +87,35 @@ public struct ByteString: Hashable, Comparable, Sendable {
     }
     return self
   }
+}
+
+extension ByteString: RandomAccessCollection {
+  public typealias SubSequence = ArraySlice<UInt8>
+
+  @inlinable
+  public var startIndex: Int { 0 }
+  @inlinable
+  public var endIndex: Int { bytes.count }
+
+  @inlinable
+  public subscript(index: Int) -> UInt8 { bytes[index] }
+
+  /// A part of the bytes, without a copy.
+  @inlinable
+  public subscript(range: Range<Int>) -> ArraySlice<UInt8> { bytes[range] }
+
+  @inlinable
+  public func withContiguousStorageIfAvailable<Result>(
+    _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
+  ) rethrows -> Result? {
+    try bytes.withContiguousStorageIfAvailable(body)
+  }
+}
+
+/// The value of a variable of the environment; nil without one, and for an empty one, which means the same.
+package func environment(_ name: String) -> ByteString? {
+  guard let value = getenv(name), value.pointee != 0 else { return nil }
+  return ByteString(cString: value)
 }
 
 /// Whether a text is that of a case of a `switch`; without the copy that `Equatable`'s makes.

@@ -135,7 +135,7 @@ package struct ByteReader {
   }
 
   package mutating func text() throws(MalformedBytes) -> ByteString {
-    ByteString(Array(try part()))
+    ByteString(try part())
   }
 
   package mutating func optional<Value>(

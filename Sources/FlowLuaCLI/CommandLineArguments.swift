@@ -120,7 +120,7 @@ final class CommandLineArguments {
   private func takeShort(at index: Int) throws(Misuse) -> Int {
     let word = vector[index]
     let letter = word.bytes[1]
-    let rest = ByteString(Array(word.bytes.dropFirst(2)))
+    let rest = ByteString(word.bytes.dropFirst(2))
     if letter == UInt8(ascii: "e") || letter == UInt8(ascii: "l") {
       var value = rest
       if rest.bytes.isEmpty {
@@ -160,8 +160,8 @@ final class CommandLineArguments {
       return .require(module: value, global: value)
     }
     return .require(
-      module: ByteString(Array(value.bytes[(sign + 1)...])),
-      global: ByteString(Array(value.bytes[..<sign])))
+      module: ByteString(value.bytes[(sign + 1)...]),
+      global: ByteString(value.bytes[..<sign]))
   }
 
   /// The first kind of short option that executes code; nil without one.

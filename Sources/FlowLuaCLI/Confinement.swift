@@ -168,6 +168,6 @@ extension ByteString {
   /// The folder of a path, `.` for a bare name.
   fileprivate var folder: ByteString {
     guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return "." }
-    return ByteString(Array(bytes[...slash]))
+    return ByteString(bytes[...slash])
   }
 }

@@ -108,7 +108,7 @@ final class ConfinementOptions {
     for part in parts where part.isEmpty {
       throw LongOptions.misuse("option '\(option)' needs \(needed); in '\(text)' one is empty")
     }
-    return parts.map { ByteString(Array($0)) }
+    return parts.map { ByteString($0) }
   }
 
   /// Checks that a permission belongs to a sandbox: without one it would seem to restrict the script.

@@ -120,7 +120,7 @@ enum FollowedLines {
         let escape = hasColors ? Self.escape(meaning) : nil
         if let escape { text += "\u{1B}[\(escape)m".utf8 }
         if let run { text += run.onOneLine.bytes + Array(" | ".utf8) }
-        text += isTerminal ? ByteString(Array(line)).forTerminal.bytes : Array(line)
+        text += isTerminal ? ByteString(line).forTerminal.bytes : Array(line)
         if escape != nil { text += "\u{1B}[0m".utf8 }
         text.append(UInt8(ascii: "\n"))
       }

@@ -100,11 +100,10 @@ final class Interpreter {
   private static func refusesDeprecated(
     _ arguments: CommandLineArguments
   ) throws(CommandLineArguments.Misuse) -> Bool {
-    guard !arguments.ignoresEnvironment, let value = getenv("FLOWLUA_DEPRECATIONS") else {
+    guard !arguments.ignoresEnvironment, let text = environment("FLOWLUA_DEPRECATIONS") else {
       return false
     }
-    let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
-    guard text.isEmpty || text == "warn" || text == "error" else {
+    guard text == "warn" || text == "error" else {
       throw LongOptions.misuse("FLOWLUA_DEPRECATIONS is 'warn' or 'error', not '\(text)'")
     }
     return text == "error"
@@ -188,11 +187,11 @@ final class Interpreter {
   private func runInitialization() throws {
     for name in ["LUA_INIT_5_4", "LUA_INIT"] {
       guard let value = getenv(name) else { continue }
-      let text = Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))
-      if text.first == UInt8(ascii: "@") {
-        try call { try vm.loadFile(bytes: ByteString(Array(text.dropFirst()))) }
+      let text = ByteString(cString: value)
+      if text.bytes.first == UInt8(ascii: "@") {
+        try call { try vm.loadFile(bytes: ByteString(text.bytes.dropFirst())) }
       } else {
-        try call { try vm.load(ByteString(text), name: "=\(name)") }
+        try call { try vm.load(text, name: "=\(name)") }
       }
       return
     }

@@ -57,7 +57,7 @@ final class Keeping {
       throw misuse("option '--keep=nats' needs a server: --remote nats://HOST, or FLOWLUA_REMOTE")
     }
     let file = path.map { absolute($0).bytes.split(separator: UInt8(ascii: "/")).last ?? [] } ?? []
-    return RunMirror(script: options.serverName ?? ByteString(Array(file)), on: remote)
+    return RunMirror(script: options.serverName ?? ByteString(file), on: remote)
   }
 
   static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
@@ -66,22 +66,21 @@ final class Keeping {
 
   /// The value of `FLOWLUA_KEEP`; nil if it keeps nothing.
   private static var variable: ByteString? {
-    guard let value = getenv("FLOWLUA_KEEP") else { return nil }
-    let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
-    return ["", "0", "no", "off", "false"].contains(text) ? nil : text
+    guard let text = environment("FLOWLUA_KEEP") else { return nil }
+    return ["0", "no", "off", "false"].contains(text) ? nil : text
   }
 
   /// The path without links, from the root; as it is if there is no such file.
   static func absolute(_ path: ByteString) -> ByteString {
     guard let resolved = path.withCString({ realpath($0, nil) }) ?? nil else { return path }
     defer { free(resolved) }
-    return ByteString(Array(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved))))
+    return ByteString(cString: resolved)
   }
 
   /// The store of the scripts of a folder.
   static func folder(besides script: ByteString) -> ByteString {
     let slash = script.bytes.lastIndex(of: UInt8(ascii: "/"))
-    return ByteString(Array(script.bytes[..<(slash.map { $0 + 1 } ?? 0)])) + ".flowlua"
+    return ByteString(script.bytes[..<(slash.map { $0 + 1 } ?? 0)]) + ".flowlua"
   }
 
   /// The name of a script in a store: its path from the folder around the store, so that all of it can be moved; for a
@@ -89,10 +88,10 @@ final class Keeping {
   private static func name(of script: ByteString, in store: ByteString) -> ByteString {
     // The store may not exist yet.
     let up = folder(besides: store).bytes.dropLast(".flowlua".utf8.count)
-    let around = absolute(up.isEmpty ? "." : ByteString(Array(up))).bytes
+    let around = absolute(up.isEmpty ? "." : ByteString(up)).bytes
     let start = around.last == UInt8(ascii: "/") ? around : around + [UInt8(ascii: "/")]
     return script.bytes.starts(with: start)
-      ? ByteString(Array(script.bytes[start.count...])) : script
+      ? ByteString(script.bytes[start.count...]) : script
   }
 
   /// The folder of the store; nil if the options ask for none.

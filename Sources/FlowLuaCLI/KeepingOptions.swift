@@ -55,7 +55,7 @@ final class KeepingOptions {
         "\(source) takes 'nats', or 'nats:' with a name of up to 64 characters, not '\(place)'")
     }
     usesServer = true
-    serverName = parts.count == 1 ? nil : ByteString(Array(parts[1]))
+    serverName = parts.count == 1 ? nil : ByteString(parts[1])
   }
 
   /// Takes an option that says which ops are executed.

@@ -147,8 +147,8 @@ struct LongOptions {
   ) throws(CommandLineArguments.Misuse) -> Int {
     let parts = word.bytes.split(
       separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-    let written = ByteString(Array(parts[0]))
-    let value = parts.count > 1 ? ByteString(Array(parts[1])) : nil
+    let written = ByteString(parts[0])
+    let value = parts.count > 1 ? ByteString(parts[1]) : nil
     guard let option = Option.named(written) else { throw Self.misuse(Self.unknown(written)) }
     if option.concernsScript, scriptOption == nil { scriptOption = written }
     switch option.value {
@@ -193,7 +193,7 @@ struct LongOptions {
       } else if parts[1].isEmpty {
         throw Self.misuse("option '--summary' needs a file: --summary=\(form.rawValue):FILE")
       } else {
-        summaryFile = SummaryFile(path: ByteString(Array(parts[1])), form: form)
+        summaryFile = SummaryFile(path: ByteString(parts[1]), form: form)
       }
       return
     }
@@ -204,14 +204,14 @@ struct LongOptions {
   /// Parses `PayOp=done`.
   mutating func settle(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     guard let sign = text.bytes.lastIndex(of: UInt8(ascii: "=")), sign > 0,
-      case let verdict = ByteString(Array(text.bytes[(sign + 1)...])),
+      case let verdict = ByteString(text.bytes[(sign + 1)...]),
       ["done", "again", "fail"].contains(verdict)
     else {
       throw Self.misuse(
         "option '--settle' takes an op and 'done', 'again' or 'fail', as in 'PayOp=done', not '\(text)'"
       )
     }
-    about.settlements[ByteString(Array(text.bytes[..<sign]))] = verdict
+    about.settlements[ByteString(text.bytes[..<sign])] = verdict
   }
 
   static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {

@@ -22,7 +22,7 @@ final class Messages {
   /// Reports an error that ended a chunk.
   func report(_ error: any Error) {
     let text = text(of: error)
-    lastError = ByteString(Array(text.bytes.prefix { $0 != UInt8(ascii: "\n") }))
+    lastError = ByteString(text.bytes.prefix { $0 != UInt8(ascii: "\n") })
     Output.error(program: program, text, style: decorate)
   }
 

@@ -68,8 +68,8 @@ final class Monitors: RunMonitor {
   /// Lets programs and requests of ops continue a trace: that of the environment, or one that `--otlp` begins.
   private func continueTrace(on host: ScriptHost) {
     host.serviceNameBytes = title.baseName
-    let incoming = TraceResource.variable("TRACEPARENT").flatMap {
-      TraceContext(traceparent: $0, state: TraceResource.variable("TRACESTATE"))
+    let incoming = environment("TRACEPARENT").flatMap {
+      TraceContext(traceparent: $0, state: environment("TRACESTATE"))
     }
     host.loop.trace = incoming ?? (options.otlp == nil ? nil : host.trace)
   }
@@ -169,6 +169,6 @@ final class Monitors: RunMonitor {
 extension ByteString {
   /// A path without its folders.
   fileprivate var baseName: ByteString {
-    bytes.lastIndex(of: UInt8(ascii: "/")).map { ByteString(Array(bytes[($0 + 1)...])) } ?? self
+    bytes.lastIndex(of: UInt8(ascii: "/")).map { ByteString(bytes[($0 + 1)...]) } ?? self
   }
 }

@@ -30,7 +30,7 @@ struct Option: Sendable {
   /// Its name with the dashes.
   var name: ByteString {
     let end = rows[0].form.bytes.firstIndex { [UInt8(ascii: "="), 0x5B, 0x20].contains($0) }
-    return end.map { ByteString(Array(rows[0].form.bytes[..<$0])) } ?? rows[0].form
+    return end.map { ByteString(rows[0].form.bytes[..<$0]) } ?? rows[0].form
   }
 
   /// The option of a name; nil without one.

@@ -15,7 +15,7 @@ enum Output {
   static func error(
     program: ByteString?, _ message: ByteString, style: ((ByteString) -> ByteString)? = nil
   ) {
-    let text = shown(ByteString(Array(message.bytes.prefix { $0 != 0 })), toError: true)
+    let text = shown(ByteString(message.bytes.prefix { $0 != 0 }), toError: true)
     let name = program.map { shown($0, toError: true) + ": " } ?? ""
     write(styled: name + (style?(text) ?? text) + "\n", toError: true)
   }
@@ -87,7 +87,7 @@ enum TextFile {
     let name = path.bytes.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
     if name == path.bytes.count { return String(cString: strerror(EISDIR)) }
     // With its slash: a file isn't a folder.
-    let folder: ByteString = name == 0 ? "." : ByteString(Array(path.bytes[..<name]))
+    let folder: ByteString = name == 0 ? "." : ByteString(path.bytes[..<name])
     let isPossible = folder.withCString { access($0, W_OK | X_OK) } == 0
     return isPossible ? nil : String(cString: strerror(errno))
   }

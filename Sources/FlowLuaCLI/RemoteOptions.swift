@@ -52,7 +52,7 @@ final class RemoteOptions {
   /// Adds the folders of `--remote-shared`, with commas between them.
   func addShared(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     for folder in text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
-      do throws(FlowError) { try shared.add(ByteString(Array(folder))) } catch {
+      do throws(FlowError) { try shared.add(ByteString(folder)) } catch {
         throw LongOptions.misuse("option '--remote-shared': \(error.messageBytes)")
       }
     }
@@ -179,13 +179,12 @@ enum Secrets {
   /// The URLs of the server. In the environment they stay without the token or the user: that there is a server is no
   /// secret, and scripts ask for it.
   static let remote: ByteString? = {
-    guard let value = getenv("FLOWLUA_REMOTE"), strchr(value, Int32(UInt8(ascii: "@"))) != nil
-    else {
-      return variable("FLOWLUA_REMOTE")
+    guard let text = environment("FLOWLUA_REMOTE"), text.bytes.contains(UInt8(ascii: "@")) else {
+      return environment("FLOWLUA_REMOTE")
     }
-    let text = taken("FLOWLUA_REMOTE")
-    let shown = text.map { $0.bytes.split(separator: UInt8(ascii: ",")).map(withoutUser) } ?? []
-    _ = ByteString(Array(shown.joined(separator: [UInt8(ascii: ",")]))).withCString {
+    flowsystem_remove_variable("FLOWLUA_REMOTE")
+    let shown = text.bytes.split(separator: UInt8(ascii: ",")).map(withoutUser)
+    _ = ByteString(shown.joined(separator: [UInt8(ascii: ",")])).withCString {
       setenv("FLOWLUA_REMOTE", $0, 1)
     }
     return text
@@ -203,15 +202,9 @@ enum Secrets {
     return Array((isScheme ? scheme + mark : []) + url[(sign + 1)...])
   }
 
-  /// The value of a variable; nil for none, and an empty one.
-  private static func variable(_ name: String) -> ByteString? {
-    guard let value = getenv(name), value.pointee != 0 else { return nil }
-    return ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
-  }
-
   /// The value of a variable, which is removed.
   private static func taken(_ name: String) -> ByteString? {
     defer { flowsystem_remove_variable(name) }
-    return variable(name)
+    return environment(name)
   }
 }

@@ -33,7 +33,7 @@ enum SpanExport {
     } else if let url = Self.variable("ENDPOINT", generic: false) {
       self = .collector(url: url)
     } else if let url = Self.variable("ENDPOINT") {
-      self = .collector(url: ByteString(Array(url.bytes.trimmingSlashes)) + "/v1/traces")
+      self = .collector(url: ByteString(url.bytes.trimmingSlashes) + "/v1/traces")
     } else {
       throw Misuse(
         message:
@@ -57,13 +57,13 @@ enum SpanExport {
     let trimmed = url.bytes.trimmingSlashes
     let slashes = trimmed.filter { $0 == UInt8(ascii: "/") }.count
     return slashes == 2 && !trimmed.contains(UInt8(ascii: "?"))
-      ? ByteString(Array(trimmed)) + "/v1/traces" : url
+      ? ByteString(trimmed) + "/v1/traces" : url
   }
 
   /// A setting of OpenTelemetry's exporters: that for traces or, if it is allowed, the one for all signals.
   private static func variable(_ name: String, generic: Bool = true) -> ByteString? {
-    TraceResource.variable("OTEL_EXPORTER_OTLP_TRACES_\(name)")
-      ?? (generic ? TraceResource.variable("OTEL_EXPORTER_OTLP_\(name)") : nil)
+    environment("OTEL_EXPORTER_OTLP_TRACES_\(name)")
+      ?? (generic ? environment("OTEL_EXPORTER_OTLP_\(name)") : nil)
   }
 
   // MARK: Sending
@@ -77,7 +77,7 @@ enum SpanExport {
 
   /// Whether `OTEL_SDK_DISABLED` forbids to send anything.
   private static var isDisabled: Bool {
-    TraceResource.variable("OTEL_SDK_DISABLED")?.description.lowercased() == "true"
+    environment("OTEL_SDK_DISABLED")?.description.lowercased() == "true"
   }
 
   /// Sends the spans of the runs to a collector; returns the reason of a failure, nil for success. Waits for the

@@ -8,9 +8,7 @@ internal import LuaVM
 /// UTF-8, and is empty without /proc.
 var wordCount: Int32 = 0
 let rawWords = UnsafeBufferPointer(start: flowsystem_arguments(&wordCount), count: Int(wordCount))
-let words = rawWords.compactMap { word in
-  word.map { ByteString(Array(UnsafeRawBufferPointer(start: $0, count: strlen($0)))) }
-}
+let words = rawWords.compactMap { word in word.map { ByteString(cString: $0) } }
 
 flowsystem_end_without_memory()
 flowsystem_hold_streams()

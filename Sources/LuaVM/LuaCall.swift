@@ -147,7 +147,7 @@ public struct LuaCall {
     guard index >= 1, index <= count else { return "no value" }
     var length = 0
     let name = flowlua_type_name(raw.pointee.state, lua, Int32(index), &length)
-    return ByteString(Array(UnsafeRawBufferPointer(start: name, count: length))).description
+    return ByteString(UnsafeRawBufferPointer(start: name, count: length)).description
   }
 
   /// The integer that `intern` keeps for a string argument.

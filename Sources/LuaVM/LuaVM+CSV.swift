@@ -155,7 +155,7 @@ extension CSVValueError {
       text = String(cString: problem)
     } else {
       let name = withUnsafeBytes(of: &raw.type_name) {
-        ByteString(Array($0.prefix { $0 != 0 }))
+        ByteString($0.prefix { $0 != 0 })
       }
       text = "a value of type \(name)"
     }

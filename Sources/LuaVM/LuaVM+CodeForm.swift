@@ -112,7 +112,7 @@ extension LuaVM {
     _ name: UnsafeRawBufferPointer, _ digest: UnsafeMutablePointer<UInt8>?
   ) -> Int32 {
     guard let forming else { return Int32(FLOWLUA_MODULE_NAMED) }
-    let name = ByteString(Array(name))
+    let name = ByteString(name)
     guard let digest else {
       let isLibrary = forming.describer.isLibrary(name)
       return Int32(isLibrary ? FLOWLUA_MODULE_NAMED : FLOWLUA_MODULE_UNKNOWN)
@@ -208,7 +208,7 @@ package struct LuaCodePart {
       parts.append(
         Self(
           way: way, owner: raw.owner < 0 ? nil : Int(raw.owner),
-          number: raw.child < 0 ? nil : Int(raw.child), name: ByteString(Array(bytes[at..<end])),
+          number: raw.child < 0 ? nil : Int(raw.child), name: ByteString(bytes[at..<end]),
           value: Value(value)))
       at = end
     }
@@ -233,7 +233,7 @@ extension LuaCodePart.Value {
       // After the tag comes the length of the name, 7 bits a byte.
       let size = all.dropFirst().prefix { $0 >= 0x80 }.count + 1
       let count = all[1...].prefix(size).reversed().reduce(0) { $0 << 7 | Int($1 & 0x7F) }
-      self = .module(ByteString(Array(all.dropFirst(1 + size).prefix(count))), all)
+      self = .module(ByteString(all.dropFirst(1 + size).prefix(count)), all)
     case 6, 12: self = .known
     case 7, 13, 0x47, 0x87: self = .table
     case 16: self = .object

@@ -103,8 +103,7 @@ extension LuaVM {
 
   /// A text of C unchanged; empty for NULL.
   private func text(_ bytes: UnsafePointer<CChar>?) -> ByteString {
-    guard let bytes else { return "" }
-    return ByteString(Array(UnsafeRawBufferPointer(start: bytes, count: strlen(bytes))))
+    bytes.map { ByteString(cString: $0) } ?? ""
   }
 
   /// Releases a coroutine: to the pool after a normal end; otherwise it is closed (pending

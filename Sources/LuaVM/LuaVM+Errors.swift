@@ -140,7 +140,7 @@ extension LuaVM {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
       guard let base = buffer.baseAddress else { return ByteString([]) }
       let length = flowlua_where(lua, level, base, 160)
-      return ByteString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+      return ByteString(UnsafeRawBufferPointer(start: base, count: Int(length)))
     }
   }
 
@@ -150,7 +150,7 @@ extension LuaVM {
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
       guard let base = buffer.baseAddress else { return ByteString([]) }
       let length = flowlua_origin_text(state, origin, base, 160)
-      return ByteString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+      return ByteString(UnsafeRawBufferPointer(start: base, count: Int(length)))
     }
   }
 }

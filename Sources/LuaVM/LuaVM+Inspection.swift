@@ -99,7 +99,7 @@ private final class KeyWalk: TableWalk {
     var count = 0
     guard let bytes = flowlua_bytes(lua, -2, &count) else { return true }
     let key = UnsafeRawBufferPointer(start: bytes, count: count)
-    if key.starts(with: start) { keys.append(ByteString(Array(key))) }
+    if key.starts(with: start) { keys.append(ByteString(key)) }
     return keys.count < limit
   }
 }

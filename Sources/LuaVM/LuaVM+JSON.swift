@@ -81,7 +81,7 @@ package struct JSONValueError: Error, Sendable {
   fileprivate init(_ raw: flowlua_json_error) {
     var raw = raw
     func text<Tuple>(_ characters: inout Tuple) -> ByteString {
-      withUnsafeBytes(of: &characters) { ByteString(Array($0.prefix { $0 != 0 })) }
+      withUnsafeBytes(of: &characters) { ByteString($0.prefix { $0 != 0 }) }
     }
     var message: ByteString
     if let problem = raw.problem {

@@ -441,7 +441,7 @@ extension LuaVM {
       defer { flowlua_pop(running, 1) }
       var length = 0
       let name = flowlua_type_name(state, running, -1, &length)
-      return ByteString(Array(UnsafeRawBufferPointer(start: name, count: length)))
+      return ByteString(UnsafeRawBufferPointer(start: name, count: length))
     }
   }
 

@@ -350,7 +350,7 @@ public final class LuaVM {
   @inline(__always)
   func copiedText(_ bytes: UnsafeRawBufferPointer) -> ByteString {
     if bytes.count <= RecentTexts.longest { return recentTexts.copy(of: bytes) }
-    let text = ByteString(Array(bytes))
+    let text = ByteString(bytes)
     if bytes.count >= Self.largeText { noteCopied(text) }
     return text
   }

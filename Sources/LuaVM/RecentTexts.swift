@@ -31,7 +31,7 @@ struct RecentTexts: ~Copyable {
   @inline(__always)
   func copy(of bytes: UnsafeRawBufferPointer) -> ByteString {
     guard let start = bytes.baseAddress, bytes.count <= Self.longest else {
-      return ByteString(Array(bytes))
+      return ByteString(bytes)
     }
     // Lua's strings begin at multiples of 16.
     let address = UInt(bitPattern: start) >> 4
@@ -52,7 +52,7 @@ struct RecentTexts: ~Copyable {
     if let start = bytes.baseAddress {
       copy.advanced(by: 1).copyMemory(from: start, byteCount: bytes.count)
     }
-    let text = ByteString(Array(bytes))
+    let text = ByteString(bytes)
     texts[slot] = text
     return text
   }

@@ -112,7 +112,7 @@ public final class HTTPClient {
     let queries = [whole.drop { $0 != mark }, path.bytes.drop { $0 != mark }].map { $0.dropFirst() }
       .filter { !$0.isEmpty }
     if !queries.isEmpty { start += [mark] + queries.joined(separator: [UInt8(ascii: "&")]) }
-    return ByteString(Array(start))
+    return ByteString(start)
   }
 
   // MARK: Limits

@@ -63,11 +63,11 @@ struct HTTPTemplate {
       guard let close = after.firstIndex(of: UInt8(ascii: "}")), close > open + 1 else {
         throw HTTPMisuse(field: "url", problem: "a name in braces expected, as in {name}")
       }
-      texts.append(ByteString(Array(rest[..<open])))
-      places.append(ByteString(Array(rest[(open + 1)..<close])))
+      texts.append(ByteString(rest[..<open]))
+      places.append(ByteString(rest[(open + 1)..<close]))
       rest = rest[(close + 1)...]
     }
-    texts.append(ByteString(Array(rest)))
+    texts.append(ByteString(rest))
   }
 
   /// Each name once, in order.

@@ -24,7 +24,7 @@ final class HTTPDownload {
       temporary = path + ".part"
     } else {
       let slash = path.bytes.lastIndex(of: UInt8(ascii: "/"))
-      let folder = ByteString(Array(path.bytes[..<(slash.map { $0 + 1 } ?? 0)]))
+      let folder = ByteString(path.bytes[..<(slash.map { $0 + 1 } ?? 0)])
       // Not derived from the file's own name, which may have the maximum length already.
       let number = String(UInt64.random(in: 0 ... .max), radix: 36)
       temporary = folder + ByteString(".flowlua-\(number).tmp")
@@ -40,7 +40,7 @@ final class HTTPDownload {
     guard resumes, let status = Self.file(temporary), status.st_size > 0,
       Self.file(tagPath) != nil, let text = try? Files.read(tagPath, Cancellation())
     else { return nil }
-    let lines = text.bytes.split(separator: 10).map { ByteString(Array($0)) }
+    let lines = text.bytes.split(separator: 10).map { ByteString($0) }
     guard lines.count == 2, lines[0] == url, !lines[1].hasLineEnd else { return nil }
     return (Int64(status.st_size), lines[1])
   }

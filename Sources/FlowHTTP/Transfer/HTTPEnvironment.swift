@@ -10,16 +10,9 @@ struct HTTPEnvironment {
 
   init() {
     let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
-    let proxy = Self.value("HTTP_PROXY")
-    namesProxies = proxy != nil || names.contains { Self.value($0) != nil }
+    let proxy = environment("HTTP_PROXY")
+    namesProxies = proxy != nil || names.contains { environment($0) != nil }
     self.proxy =
-      Self.value("http_proxy") == nil && Self.value("REQUEST_METHOD") == nil ? proxy : nil
-  }
-
-  /// The value of a variable; nil if it has none, or an empty one.
-  static func value(_ name: String) -> ByteString? {
-    guard let value = getenv(name) else { return nil }
-    let text = ByteString(cString: value)
-    return text.isEmpty ? nil : text
+      environment("http_proxy") == nil && environment("REQUEST_METHOD") == nil ? proxy : nil
   }
 }

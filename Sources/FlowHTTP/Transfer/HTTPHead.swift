@@ -189,13 +189,13 @@ struct HTTPHeaderLines {
   var version: ByteString {
     let version = statusWord(0).dropFirst(Self.statusMark.count)
     return version.elementsEqual(Self.usualVersion.bytes)
-      ? Self.usualVersion : ByteString(Array(version))
+      ? Self.usualVersion : ByteString(version)
   }
 
   /// The words after the status.
   var reason: ByteString {
     let words = statusWord(2, andRest: true)
-    return words.isEmpty ? "" : ByteString(Array(words)).escapingControls.truncated(to: 80)
+    return words.isEmpty ? "" : ByteString(words).escapingControls.truncated(to: 80)
   }
 
   /// A word of the status line, or all from there on.
@@ -211,9 +211,9 @@ struct HTTPHeaderLines {
     var all: [(name: ByteString, value: ByteString)] = []
     forEach { name, value in
       if let name {
-        all.append((ByteString(Array(name)).lowercased, ByteString(Array(value))))
+        all.append((ByteString(name).lowercased, ByteString(value)))
       } else if let last = all.popLast() {
-        all.append((last.name, last.value + " " + ByteString(Array(value))))
+        all.append((last.name, last.value + " " + ByteString(value)))
       }
     }
     return all
@@ -226,9 +226,9 @@ struct HTTPHeaderLines {
     forEach { other, value in
       if let other {
         isOfName = Self.isName(other, name)
-        if isOfName { found = ByteString(Array(value)) }
+        if isOfName { found = ByteString(value) }
       } else if isOfName, let start = found {
-        found = start + " " + ByteString(Array(value))
+        found = start + " " + ByteString(value)
       }
     }
     return found
@@ -245,7 +245,7 @@ struct HTTPHeaderLines {
     }
     guard differ else { return nil }
     let values = all.filter { $0.name.equals(name) }.map(\.value.bytes)
-    return ByteString(Array(values.joined(separator: Array(", ".utf8)))).truncated(to: 80)
+    return ByteString(values.joined(separator: Array(", ".utf8))).truncated(to: 80)
   }
 
   private static func isName(_ name: ArraySlice<UInt8>, _ wanted: StaticString) -> Bool {

@@ -192,7 +192,7 @@ struct HTTPHop {
       options.set(CURLOPT_SSL_VERIFYPEER, 0)
       options.set(CURLOPT_SSL_VERIFYHOST, 0)
     }
-    if url.isEncrypted, let ca = request.caBytes ?? HTTPEnvironment.value("SSL_CERT_FILE") {
+    if url.isEncrypted, let ca = request.caBytes ?? environment("SSL_CERT_FILE") {
       options.set(CURLOPT_CAINFO, ca)
     }
     guard isTrusted else { return }
@@ -373,7 +373,7 @@ private final class CurlOptions {
     }
     var fileName = part.fileNameBytes
     if path == nil, fileName == nil, case .file(let file) = part.content {
-      fileName = file.bytes.split(separator: UInt8(ascii: "/")).last.map { ByteString(Array($0)) }
+      fileName = file.bytes.split(separator: UInt8(ascii: "/")).last.map { ByteString($0) }
     }
     let added = part.nameBytes.withCString { name in
       Self.lend(path) { path in

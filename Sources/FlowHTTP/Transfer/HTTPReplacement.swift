@@ -54,7 +54,7 @@ package final class ReplacedRequest {
   /// - Throws: A sentence about the mistake.
   package static func key(_ text: ByteString) throws(HTTPMisuse) -> ByteString {
     let parts = text.bytes.split(separator: 32, omittingEmptySubsequences: false)
-      .map { ByteString(Array($0)) }
+      .map { ByteString($0) }
     guard parts.count == 2, parts[0].isToken, parts[0] == parts[0].uppercased else {
       throw HTTPMisuse(
         field: "http", problem: "a method in capitals and a URL expected, as in 'GET https://…'")

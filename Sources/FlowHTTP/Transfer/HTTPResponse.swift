@@ -68,6 +68,6 @@ public final class HTTPResponse {
   ) -> ByteString? {
     let wanted = name.lowercased
     let values = headers.filter { $0.name == wanted }.map(\.value.bytes)
-    return values.isEmpty ? nil : ByteString(Array(values.joined(separator: Array(", ".utf8))))
+    return values.isEmpty ? nil : ByteString(values.joined(separator: Array(", ".utf8)))
   }
 }

@@ -12,7 +12,7 @@ struct ContentRange: Equatable {
   /// Reads `bytes 0-99/200` or `bytes 0-99/*`; nil for anything else.
   init?(_ text: ByteString) {
     let words = text.bytes.split(separator: UInt8(ascii: " "))
-    guard words.count == 2, ByteString(Array(words[0])).lowercased == "bytes" else { return nil }
+    guard words.count == 2, ByteString(words[0]).lowercased == "bytes" else { return nil }
     let parts = Self.split(words[1], at: "/")
     guard parts.count == 2 else { return nil }
     let ends = Self.split(parts[0].bytes[...], at: "-")
@@ -31,6 +31,6 @@ struct ContentRange: Equatable {
 
   private static func split(_ text: ArraySlice<UInt8>, at mark: Unicode.Scalar) -> [ByteString] {
     text.split(separator: UInt8(ascii: mark), omittingEmptySubsequences: false)
-      .map { ByteString(Array($0)) }
+      .map { ByteString($0) }
   }
 }

@@ -364,7 +364,7 @@ public struct HTTPRequest {
       "\($0.name.percentEncoded)=\($0.value.percentEncoded)" as ByteString
     }
     let added = pairs.dropFirst().reduce(pairs[0]) { $0 + "&" + $1 }
-    let base = ByteString(Array(urlBytes.bytes.prefix { $0 != UInt8(ascii: "#") }))
+    let base = ByteString(urlBytes.bytes.prefix { $0 != UInt8(ascii: "#") })
     guard base.bytes.contains(UInt8(ascii: "?")) else { return base + "?" + added }
     let isOpen = base.bytes.last == UInt8(ascii: "?") || base.bytes.last == UInt8(ascii: "&")
     return base + (isOpen ? "" : "&") + added

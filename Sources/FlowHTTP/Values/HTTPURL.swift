@@ -112,15 +112,15 @@ struct HTTPURL: Equatable {
   private static func shownUnread(_ text: ByteString) -> ByteString {
     guard let at = text.bytes.lastIndex(of: UInt8(ascii: "@")) else { return shown(text) }
     let start = text.bytes.place(of: "//").map { text.bytes[..<$0.upperBound] }
-    let hidden = ByteString(Array(start ?? [])) + SecretValue.mark
-    return hidden + shown(ByteString(Array(text.bytes[at...])))
+    let hidden = ByteString(start ?? []) + SecretValue.mark
+    return hidden + shown(ByteString(text.bytes[at...]))
   }
 
   /// A URL without user, password, query and fragment.
   static func bare(_ url: ByteString) -> ByteString {
     let shown = shown(url).bytes.prefix { $0 != UInt8(ascii: "?") }
     guard let user = shown.place(of: SecretValue.mark + "@") else {
-      return ByteString(Array(shown))
+      return ByteString(shown)
     }
     return ByteString(Array(shown[..<user.lowerBound]) + Array(shown[user.upperBound...]))
   }
@@ -141,19 +141,19 @@ struct HTTPURL: Equatable {
           ? SecretValue.mark.bytes
           : pair.isEmpty ? [] : Array(name) + [UInt8(ascii: "=")] + SecretValue.mark.bytes
       }
-      query = "?" + ByteString(Array(shown.joined(separator: [UInt8(ascii: "&")])))
+      query = "?" + ByteString(shown.joined(separator: [UInt8(ascii: "&")]))
       bytes = bytes[..<mark]
     }
     if let slashes = bytes.place(of: "//") {
       let rest = bytes[slashes.upperBound...]
       let authority = rest.prefix { $0 != UInt8(ascii: "/") }
       if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
-        let start = ByteString(Array(bytes[..<slashes.upperBound]))
-        return (start + SecretValue.mark + ByteString(Array(bytes[at...])) + query)
+        let start = ByteString(bytes[..<slashes.upperBound])
+        return (start + SecretValue.mark + ByteString(bytes[at...]) + query)
           .truncated(to: 500)
       }
     }
-    return (ByteString(Array(bytes)) + query).truncated(to: 500)
+    return (ByteString(bytes) + query).truncated(to: 500)
   }
 }
 
@@ -212,11 +212,6 @@ extension SecretTexts {
 }
 
 extension ByteString {
-  /// Copies a C string.
-  init(cString: UnsafePointer<CChar>) {
-    self.init(Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString))))
-  }
-
   /// The text with ASCII letters in lower case.
   package var lowercased: ByteString {
     ByteString(bytes.map(\.asciiLowercased))
@@ -261,7 +256,7 @@ extension ByteString {
   }
 
   /// The text without spaces and tabs at its ends.
-  var trimmed: ByteString { ByteString(Array(bytes[...].trimmed)) }
+  var trimmed: ByteString { ByteString(bytes[...].trimmed) }
 
   /// The decimal number that the text is; nil for any other text, and beyond 64 bits.
   var decimal: Int64? { bytes.decimal }
@@ -302,8 +297,8 @@ extension HTTPURL {
     text.withUnsafeBytes { text in
       let (host, port, _) = Self.parts(text, isEncrypted)
       return Origin(
-        host: ByteString(Array(host)),
-        port: port.map { ByteString(Array($0)) } ?? (isEncrypted ? "443" : "80"))
+        host: ByteString(host),
+        port: port.map { ByteString($0) } ?? (isEncrypted ? "443" : "80"))
     }
   }
 

@@ -22,7 +22,7 @@ enum HTTPDate {
   /// Seconds since 1970; nil for another text.
   static func seconds(_ text: ByteString) -> Int64? {
     let separators = Set(" ,:-".utf8)
-    let words = text.bytes.split { separators.contains($0) }.map { ByteString(Array($0)) }
+    let words = text.bytes.split { separators.contains($0) }.map { ByteString($0) }
     // Sun 06 Nov 1994 08 49 37 GMT, Sunday 06 Nov 94 08 49 37 GMT, Sun Nov 6 08 49 37 1994
     let order: [Int]
     switch words.count {

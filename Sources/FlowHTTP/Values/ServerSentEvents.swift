@@ -58,14 +58,14 @@ package struct ServerSentEvents: Sendable {
     let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.count
     var value = line[min(colon + 1, line.count)...]
     if value.first == 32 { value = value.dropFirst() }
-    switch ByteString(Array(line[..<colon])) {
-    case "event": name = ByteString(Array(value))
+    switch ByteString(line[..<colon]) {
+    case "event": name = ByteString(value)
     case "data":
       data += value
       data.append(10)
       hasData = true
-    case "id": if !value.contains(0) { id = ByteString(Array(value)) }
-    case "retry": if let number = ByteString(Array(value)).decimal { retry = number }
+    case "id": if !value.contains(0) { id = ByteString(value) }
+    case "retry": if let number = ByteString(value).decimal { retry = number }
     default: break
     }
     return nil
@@ -79,7 +79,7 @@ package struct ServerSentEvents: Sendable {
     }
     guard hasData else { return nil }
     return ServerSentEvent(
-      name: name.isEmpty ? "message" : name, data: ByteString(Array(data.dropLast())), id: id,
+      name: name.isEmpty ? "message" : name, data: ByteString(data.dropLast()), id: id,
       retry: retry)
   }
 }

@@ -56,7 +56,7 @@ struct KeptCounts {
   /// Counts an op that is executed, with the line that says why.
   mutating func noteExecution(_ line: ByteString?) {
     guard let line, line.bytes.starts(with: "Again: ".utf8) else { return new += 1 }
-    let why = Self.short(ByteString(Array(line.bytes.dropFirst(7))))
+    let why = Self.short(ByteString(line.bytes.dropFirst(7)))
     if let place = again.firstIndex(where: { $0.why == why }) {
       again[place].count += 1
     } else {
@@ -77,7 +77,7 @@ struct KeptCounts {
     if why.bytes.starts(with: "it had failed".utf8) { return "had failed" }
     if why == "it had started, but not finished" { return "hadn't finished" }
     for subject in ["it ", "its "] as [ByteString] where why.bytes.starts(with: subject.bytes) {
-      return ByteString(Array(why.bytes.dropFirst(subject.count)))
+      return ByteString(why.bytes.dropFirst(subject.count))
     }
     return why
   }

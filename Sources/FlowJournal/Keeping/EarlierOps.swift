@@ -284,7 +284,7 @@ struct EarlierOps {
     var path = record.path.bytes[...]
     while let slash = path.lastIndex(of: UInt8(ascii: "/")) {
       path = path[..<slash]
-      let found = known[ByteString(Array(path))]?.last {
+      let found = known[ByteString(path)]?.last {
         records[$0].began <= record.began
           && (records[$0].ended == 0 || records[$0].ended >= record.ended)
       }

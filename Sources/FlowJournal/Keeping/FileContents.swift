@@ -124,7 +124,7 @@ final class FileReading: KeptReading {
 extension KeptInput {
   /// The key of the value, or of the value that names the files.
   var key: ByteString {
-    name.bytes.first == 0 ? ByteString(Array(name.bytes.dropFirst())) : name
+    name.bytes.first == 0 ? ByteString(name.bytes.dropFirst()) : name
   }
 }
 

@@ -146,6 +146,6 @@ extension ByteString {
   /// A path without the number of the item at its end.
   fileprivate var group: ByteString {
     guard let sign = itemSign else { return self }
-    return ByteString(Array(bytes[..<sign]))
+    return ByteString(bytes[..<sign])
   }
 }

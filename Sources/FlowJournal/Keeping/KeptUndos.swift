@@ -28,7 +28,7 @@ struct KeptUndos {
     let rest = name.bytes.dropFirst(Self.mark.count)
     if let space = rest.firstIndex(of: UInt8(ascii: " ")) {
       guard let last = all.indices.last else { return true }
-      all[last].data.append((keys.intern(ByteString(Array(rest[(space + 1)...]))), value))
+      all[last].data.append((keys.intern(ByteString(rest[(space + 1)...])), value))
     } else if case .bytes(let text) = value {
       let fields = text.bytes.split(
         separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: false)
@@ -36,7 +36,7 @@ struct KeptUndos {
       let numbers = fields[..<5].map { UInt64(String(decoding: $0, as: UTF8.self)) ?? 0 }
       all.append(
         KeptUndo(
-          name: ByteString(Array(fields[5])), number: Int(clamping: numbers[0]),
+          name: ByteString(fields[5]), number: Int(clamping: numbers[0]),
           index: Int(clamping: numbers[1]), attempt: Int(clamping: numbers[2]),
           lineage: numbers[3],
           place: KeptUndo.Place(rawValue: UInt8(clamping: numbers[4])) ?? .same, data: []))

@@ -279,7 +279,7 @@ extension JournalStore {
     let pages = try number("PRAGMA page_count") - number("PRAGMA freelist_count")
     var size = try pages * number("PRAGMA page_size")
     for entry in try ValueFiles.list(in: folder, isRecursive: true) where entry.kind == .file {
-      let name = ByteString(Array(entry.path.bytes.dropFirst(folder.count + 1)))
+      let name = ByteString(entry.path.bytes.dropFirst(folder.count + 1))
       size += try Self.fileSize(name, in: folder)
     }
     return size
@@ -334,8 +334,8 @@ extension JournalStore {
     let names = Set(try rows().map(\.name))
     for entry in folders {
       guard let name = entry.path.bytes.split(separator: UInt8(ascii: "/")).last else { continue }
-      if !names.contains(ByteString(Array(name))) {
-        try ValueFiles.remove(ByteString(Array(name)), in: folder)
+      if !names.contains(ByteString(name)) {
+        try ValueFiles.remove(ByteString(name), in: folder)
       }
     }
   }

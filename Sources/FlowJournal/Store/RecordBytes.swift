@@ -85,13 +85,13 @@ struct RecordReader {
 
   mutating func text() -> ByteString? {
     guard let count = number(), let part = part(count) else { return nil }
-    return ByteString(Array(part))
+    return ByteString(part)
   }
 
   private mutating func name() -> ByteString? {
     guard let count = number(), let part = part(count) else { return nil }
     if let expected, part.elementsEqual(expected.bytes) { return expected }
-    return ByteString(Array(part))
+    return ByteString(part)
   }
 
   mutating func digest() -> Digest? { part(Digest.size).flatMap { Digest($0) } }

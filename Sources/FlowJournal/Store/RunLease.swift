@@ -116,7 +116,7 @@ struct ProcessIdentity: Equatable, Sendable {
     let found = name.withUnsafeMutableBytes { buffer in
       buffer.baseAddress.map { gethostname($0.assumingMemoryBound(to: CChar.self), 255) } ?? -1
     }
-    return found == 0 ? ByteString(Array(name.prefix { $0 != 0 })) : "localhost"
+    return found == 0 ? ByteString(name.prefix { $0 != 0 }) : "localhost"
   }()
 
   private static let bootName: ByteString = {

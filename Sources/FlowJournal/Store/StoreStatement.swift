@@ -91,7 +91,7 @@ final class StoreStatement {
     return body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
   }
 
-  func text(_ column: Int32) -> ByteString { withBytes(column) { ByteString(Array($0)) } }
+  func text(_ column: Int32) -> ByteString { withBytes(column) { ByteString($0) } }
   func optionalText(_ column: Int32) -> ByteString? { isNull(column) ? nil : text(column) }
   func digest(_ column: Int32) -> Digest? { withBytes(column) { Digest($0) } }
 }

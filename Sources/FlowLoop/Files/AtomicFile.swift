@@ -153,7 +153,7 @@ package struct FileTarget {
     let real = path.withCString { name -> ByteString? in
       guard let resolved = realpath(name, nil) else { return nil }
       defer { free(resolved) }
-      return ByteString(Array(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved))))
+      return ByteString(cString: resolved)
     }
     guard case .some(.some(let resolved)) = real else { throw failure(errno) }
     self.path = resolved
@@ -182,7 +182,7 @@ package struct FileTarget {
 
   /// The folder of a path with its last slash; empty for the working directory.
   package static func folder(of path: ByteString) -> ByteString {
-    ByteString(Array(path.bytes.dropLast(path.lastPathComponent.count)))
+    ByteString(path.bytes.dropLast(path.lastPathComponent.count))
   }
 
   // MARK: Replacing

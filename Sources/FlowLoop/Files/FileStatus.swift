@@ -63,7 +63,7 @@ package struct FileStatus: Sendable {
         } ?? -1
       }
       if count < 0 { return nil }
-      if count < room { return ByteString(Array(bytes[..<count])) }
+      if count < room { return ByteString(bytes[..<count]) }
       room *= 2
     }
     return nil

@@ -151,7 +151,7 @@ extension ByteString {
     guard let last = bytes.lastIndex(where: { $0 != UInt8(ascii: "/") }) else {
       return isEmpty ? self : "/"
     }
-    return ByteString(Array(bytes[...last]))
+    return ByteString(bytes[...last])
   }
 
   /// The last part of a path.

@@ -11,7 +11,7 @@ package enum Folders {
     // Usually only the last one is missing.
     if try makeOne(bare, for: path) { return }
     for index in bare.bytes.indices.dropFirst() where bare.bytes[index] == slash {
-      _ = try makeOne(ByteString(Array(bare.bytes[..<index])), for: path)
+      _ = try makeOne(ByteString(bare.bytes[..<index]), for: path)
     }
     if try !makeOne(bare, for: path) { throw SystemError("make folder", path, ENOENT) }
   }
@@ -42,10 +42,7 @@ package enum Folders {
   }
 
   /// The folder for temporary files: that of the environment variable `TMPDIR`, or `/tmp`.
-  static var temporary: ByteString {
-    guard let variable = getenv("TMPDIR"), variable.pointee != 0 else { return "/tmp" }
-    return ByteString(Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable))))
-  }
+  static var temporary: ByteString { environment("TMPDIR") ?? "/tmp" }
 
   /// Makes a new folder for temporary files, which only this user can open: in the folder of the
   /// environment variable `TMPDIR`, or in `/tmp`. Blocks.

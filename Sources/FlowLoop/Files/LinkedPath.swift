@@ -33,7 +33,7 @@ struct LinkedPath: Sendable, Equatable {
     let slash = UInt8(ascii: "/")
     func start(_ path: ByteString) -> ByteString { path.bytes.first == slash ? "/" : "." }
     func names(_ path: ByteString) -> [ByteString] {
-      path.bytes.split(separator: slash).reversed().map { ByteString(Array($0)) }
+      path.bytes.split(separator: slash).reversed().map { ByteString($0) }
     }
     var folder = start(path)
     var rest = names(path)

@@ -227,7 +227,7 @@ package final class StandardInput: LoopJob {
       return isEnd && !held.isEmpty ? .bytes(release(held.count, read)) : nil
     }
     let line = release(end + 1, read)
-    return .bytes(keepsNewline ? line : ByteString(Array(line.bytes.dropLast())))
+    return .bytes(keepsNewline ? line : ByteString(line.bytes.dropLast()))
   }
 
   private func number(_ read: InputRead, _ isEnd: Bool) -> InputRead.Part? {

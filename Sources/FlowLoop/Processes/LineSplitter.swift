@@ -13,7 +13,7 @@ package struct LineSplitter {
     while let newline = Self.newline(in: rest) {
       let end = rest[..<newline]
       if part.isEmpty {
-        body(ByteString(Array(end)))
+        body(ByteString(end))
       } else {
         part.append(contentsOf: end)
         body(ByteString(part))

@@ -164,7 +164,7 @@ final class ProcessOutput: LoopJob {
 
   /// The end of the output, whether it was collected or not.
   var ending: ByteString {
-    if bytes.count >= Self.tailLength { return ByteString(Array(bytes.suffix(Self.tailLength))) }
+    if bytes.count >= Self.tailLength { return ByteString(bytes.suffix(Self.tailLength)) }
     return ByteString(tail + bytes)
   }
 }

@@ -135,7 +135,7 @@ public struct ProcessRequest: Sendable {
   package var programName: ByteString {
     let path = argvBytes.first?.bytes ?? []
     let slash = path.lastIndex(of: UInt8(ascii: "/"))
-    return ByteString(Array(path[(slash.map { $0 + 1 } ?? 0)...]))
+    return ByteString(path[(slash.map { $0 + 1 } ?? 0)...])
   }
 }
 

@@ -237,7 +237,7 @@ extension ProcessRequest {
     var entry = environ
     while let text = entry.pointee {
       let bytes = Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
-      let name = ByteString(Array(bytes.prefix { $0 != UInt8(ascii: "=") }))
+      let name = ByteString(bytes.prefix { $0 != UInt8(ascii: "=") })
       if environmentBytes[name] == nil { merged.append(ByteString(bytes)) }
       entry += 1
     }
@@ -275,7 +275,7 @@ extension ProcessRequest {
   private var wordsHint: ByteString {
     guard argvBytes.count == 1, argvBytes[0].bytes.contains(UInt8(ascii: " ")) else { return "" }
     // A path may have spaces.
-    let first = ByteString(Array(argvBytes[0].bytes.prefix { $0 != UInt8(ascii: " ") }))
+    let first = ByteString(argvBytes[0].bytes.prefix { $0 != UInt8(ascii: " ") })
     if first.bytes.contains(UInt8(ascii: "/")), first.withCString({ access($0, X_OK) }) != 0 {
       return ""
     }
@@ -284,7 +284,7 @@ extension ProcessRequest {
 
   /// What to write instead of a command line.
   package static func hint(forCommandLine line: ByteString) -> ByteString {
-    let words = line.bytes.split(separator: UInt8(ascii: " ")).map { ByteString(Array($0)) }
+    let words = line.bytes.split(separator: UInt8(ascii: " ")).map { ByteString($0) }
     if !Set("\"'\\|<>&;$*`~#".utf8).isDisjoint(with: line.bytes) {
       return "; a command line is for a shell: { \"sh\", \"-c\", … }"
     }

@@ -39,15 +39,14 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
 
 /// The system's text for an `errno`.
 package func systemMessage(_ number: Int32) -> ByteString {
-  guard let text = strerror(number) else { return "error \(number)" }
-  return ByteString(Array(UnsafeRawBufferPointer(start: text, count: strlen(text))))
+  strerror(number).map { ByteString(cString: $0) } ?? "error \(number)"
 }
 
 extension ByteString {
   /// The text with `\0` for each NUL byte.
   package var escapingNUL: ByteString {
     let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
-    return ByteString(Array(parts.joined(separator: Array("\\0".utf8))))
+    return ByteString(parts.joined(separator: Array("\\0".utf8)))
   }
 
   /// Lends the bytes as a C string; nil when there is a NUL in them, which would end it early.

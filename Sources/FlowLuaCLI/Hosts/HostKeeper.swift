@@ -153,7 +153,7 @@ enum HostReply {
   init(line: ByteString) {
     func rest(_ word: ByteString) -> ByteString? {
       line.bytes.starts(with: word.bytes)
-        ? ByteString(Array(line.bytes.dropFirst(word.count))) : nil
+        ? ByteString(line.bytes.dropFirst(word.count)) : nil
     }
     if let url = rest(Self.readyWord) {
       self = .ready(url)

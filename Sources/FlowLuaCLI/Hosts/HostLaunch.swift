@@ -199,7 +199,7 @@ struct HostPlan {
       ]
       for (place, port) in tunnels {
         let end = place.bytes.lastIndex(of: UInt8(ascii: ":")) ?? 0
-        words += ["-R", "\(ByteString(Array(place.bytes[..<end]))):\(port):\(place)"]
+        words += ["-R", "\(ByteString(place.bytes[..<end])):\(port):\(place)"]
       }
     }
     if !options.launcher.contains(where: { $0.contains(Self.place) }) { words.append(host.name) }

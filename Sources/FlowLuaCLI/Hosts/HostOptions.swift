@@ -27,7 +27,7 @@ final class HostOptions {
   func add(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     for part in text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
       if part.first == UInt8(ascii: "@") {
-        try addFile(ByteString(Array(part.dropFirst())))
+        try addFile(ByteString(part.dropFirst()))
       } else if part.isEmpty {
         throw LongOptions.misuse(
           "option '--hosts' needs names with commas between them: --hosts a,b; in '\(text)' one is empty"
@@ -68,7 +68,7 @@ final class HostOptions {
     var workers: ByteString?
     if !digits.isEmpty, text.dropFirst(digits.count).first == UInt8(ascii: "/") {
       name = text.dropFirst(digits.count + 1)
-      let number = ByteString(Array(digits))
+      let number = ByteString(digits)
       guard let count = LongOptions.whole(number), (1...1024).contains(count) else {
         throw LongOptions.misuse(
           "\(place): a number of workers from 1 to 1024 is before the '/', not '\(number)'")
@@ -80,10 +80,10 @@ final class HostOptions {
       name.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
     else {
       throw LongOptions.misuse(
-        "\(place): the name of a host has no spaces and doesn't begin with '-', not '\(ByteString(Array(text)))'"
+        "\(place): the name of a host has no spaces and doesn't begin with '-', not '\(ByteString(text))'"
       )
     }
-    let host = Host(name: ByteString(Array(name)), workers: workers)
+    let host = Host(name: ByteString(name), workers: workers)
     if hosts.contains(where: { $0.name == host.name }) {
       throw LongOptions.misuse("\(place): '\(host.name)' is named twice")
     }

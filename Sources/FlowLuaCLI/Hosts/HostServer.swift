@@ -85,7 +85,7 @@ final class HostServer: ProcessLineReader {
     lastLine = line
     if line.contains("Listening for client connections on ") {
       let colon = line.bytes.lastIndex(of: UInt8(ascii: ":")) ?? 0
-      port = ByteString(Array(line.bytes[(colon + 1)...]))
+      port = ByteString(line.bytes[(colon + 1)...])
     } else if line.contains("Server is ready"), let port {
       timer?.cancel()
       let host = address.contains(":") ? "[\(address)]" : address

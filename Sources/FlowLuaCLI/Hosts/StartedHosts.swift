@@ -188,9 +188,9 @@ final class MachineStarter {
         """)
     }
     let space = line.firstIndex(of: UInt8(ascii: " ")) ?? line.endIndex
-    url = ByteString(Array(line[..<space]))
+    url = ByteString(line[..<space])
     let rest = line[space...].dropFirst()
-    key = rest.isEmpty ? nil : ByteString(Array(rest))
+    key = rest.isEmpty ? nil : ByteString(rest)
   }
 
   /// The first line, byte by byte: what follows stays there. Nil for one that doesn't end.

@@ -77,7 +77,7 @@ enum KeptRunText {
   private static let hostName: ByteString = {
     var name = utsname()
     guard uname(&name) == 0 else { return "" }
-    return withUnsafeBytes(of: &name.nodename) { ByteString(Array($0.prefix { $0 != 0 })) }
+    return withUnsafeBytes(of: &name.nodename) { ByteString($0.prefix { $0 != 0 }) }
   }()
 
   private static func counts(of run: KeptRunSummary) -> ByteString {
@@ -98,7 +98,7 @@ enum KeptRunText {
     while place >= 0 {
       let rest = path[(place + start.count)...]
       if path[place...].starts(with: start), rest.first == nil || rest.first == 0x20 {
-        return (ByteString(Array(path[..<place])), ByteString(Array(path[(place + 1)...])))
+        return (ByteString(path[..<place]), ByteString(path[(place + 1)...]))
       }
       place -= 1
     }
@@ -143,7 +143,7 @@ enum KeptRunText {
         strftime($0.baseAddress, $0.count, "%Y-%m-%d %H:%M:%S", &parts)
       }
     }
-    return ByteString(Array(buffer.prefix(length)))
+    return ByteString(buffer.prefix(length))
   }
 
   /// A word of a command line, in quotes if a shell would take it for something else.
@@ -156,7 +156,7 @@ enum KeptRunText {
   }
 
   private static func list(_ parts: [ByteString], _ separator: String) -> ByteString {
-    ByteString(Array(parts.map(\.bytes).joined(separator: Array(separator.utf8))))
+    ByteString(parts.map(\.bytes).joined(separator: Array(separator.utf8)))
   }
 }
 
@@ -210,8 +210,8 @@ enum RehearsalText {
       guard let sign = path.itemSign else { return nil }
       let digits = path.bytes[(sign + 2)...].prefix { (0x30...0x39).contains($0) }
       guard let number = Int(String(decoding: digits, as: UTF8.self)) else { return nil }
-      name = ByteString(Array(path.bytes[..<sign]))
-      self.path = ByteString(Array(path.bytes[..<digits.endIndex]))
+      name = ByteString(path.bytes[..<sign])
+      self.path = ByteString(path.bytes[..<digits.endIndex])
       self.number = number
     }
   }

@@ -39,15 +39,15 @@ final class ProgressDisplay: ProgressTree.Observer {
   /// same terminal at any time: then there is none.
   static var isPossible: Bool {
     guard isatty(STDERR_FILENO) != 0, !flowsystem_is_stdout_piped(),
-      let terminal = getenv("TERM")
+      let terminal = environment("TERM")
     else { return false }
-    return strcmp(terminal, "dumb") != 0 && terminal[0] != 0
+    return terminal != "dumb"
   }
 
   private static var usesUTF8: Bool {
     for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
-      guard let value = getenv(name), value[0] != 0 else { continue }
-      let text = ByteString(String(cString: value).lowercased())
+      guard let value = environment(name) else { continue }
+      let text = ByteString(value.description.lowercased())
       return text.contains("utf-8") || text.contains("utf8")
     }
     return false

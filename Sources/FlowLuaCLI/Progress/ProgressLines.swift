@@ -169,7 +169,7 @@ struct ProgressLines {
     let head = failure.path.onOneLine + ByteString(what)
     var lines = failure.message.bytes.split(
       separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false
-    ).map { ByteString(Array($0)).forTerminal.bytes }
+    ).map { ByteString($0).forTerminal.bytes }
     while lines.count > 1, lines.last?.isEmpty == true { lines.removeLast() }
     lines[0] = head.bytes + lines[0]
     if failure.isLastOfItsKind {

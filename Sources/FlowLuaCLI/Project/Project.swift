@@ -98,7 +98,7 @@ struct Project {
     let endsLine = present.isEmpty || present.bytes.last == UInt8(ascii: "\n")
     try Files.append((endsLine ? "" : "\n") + Self.lines(missing), to: path, Cancellation())
     let names = missing.map { "'\($0)'" as ByteString }
-    say("added \(ByteString(Array(names.map(\.bytes).joined(separator: ", ".utf8)))) to \(path)")
+    say("added \(ByteString(names.map(\.bytes).joined(separator: ", ".utf8))) to \(path)")
   }
 
   private static func lines(_ lines: [ByteString]) -> ByteString {
@@ -153,7 +153,7 @@ struct Project {
     }
     if isPlain { return text }
     let parts = text.bytes.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
-    return "'" + ByteString(Array(parts.joined(separator: "'\\''".utf8))) + "'"
+    return "'" + ByteString(parts.joined(separator: "'\\''".utf8)) + "'"
   }
 }
 
@@ -196,7 +196,7 @@ enum AnnotationFolder {
     let path = Keeping.absolute(link)
     let parts = path.bytes.split(separator: UInt8(ascii: "/"))
     guard path != link, parts.count > 1 else { return nil }
-    let prefix = parts.dropLast(2).reduce("") { $0 + "/" + ByteString(Array($1)) } as ByteString
+    let prefix = parts.dropLast(2).reduce("") { $0 + "/" + ByteString($1) } as ByteString
     return prefix + "/share/flowlua/library"
   }
 }

@@ -38,7 +38,7 @@ struct Terminal {
 
   /// A variable of the environment.
   static func variable(_ name: String) -> String? {
-    getenv(name).map { String(cString: $0) }
+    environment(name)?.description
   }
 
   /// An error for a person: without the frames of this program, and with the message in colour.

@@ -60,14 +60,11 @@ package final class FileCache: Sendable {
 
   /// The folder of the user's cache; nil when the environment names neither `XDG_CACHE_HOME` nor `HOME`.
   package static var usualFolder: ByteString? {
-    func value(_ name: String) -> ByteString? {
-      guard let text = getenv(name), text.pointee == CChar(bitPattern: UInt8(ascii: "/")) else {
-        return nil
-      }
-      return ByteString(Array(UnsafeRawBufferPointer(start: text, count: strlen(text))))
+    func folder(_ name: String) -> ByteString? {
+      environment(name).flatMap { $0.bytes.first == UInt8(ascii: "/") ? $0 : nil }
     }
-    if let cache = value("XDG_CACHE_HOME") { return "\(cache)/flowlua/files" }
-    return value("HOME").map { "\($0)/.cache/flowlua/files" }
+    if let cache = folder("XDG_CACHE_HOME") { return "\(cache)/flowlua/files" }
+    return folder("HOME").map { "\($0)/.cache/flowlua/files" }
   }
 
   /// Removes the folder of this process with all links.
@@ -123,7 +120,7 @@ package final class FileCache: Sendable {
         continue
       }
       if flock(opened, LOCK_EX | LOCK_NB) == 0 {
-        let left: ByteString = "\(jobs)/\(ByteString(Array(name.bytes.dropLast(suffix.count))))"
+        let left: ByteString = "\(jobs)/\(ByteString(name.bytes.dropLast(suffix.count)))"
         try? FileRemoval.remove(left, recursive: true, Cancellation())
         _ = lock.withCString { unlink($0) }
       }
@@ -137,7 +134,7 @@ package final class FileCache: Sendable {
     var names: [ByteString] = []
     while let entry = readdir(stream) {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-        ByteString(Array(bytes.prefix { $0 != 0 }))
+        ByteString(bytes.prefix { $0 != 0 })
       }
       if name != ".", name != ".." { names.append(name) }
     }

@@ -32,7 +32,7 @@ final class RemotePayloads {
   /// The object that has the bytes of a payload; nil for one that has them itself.
   static func object(of payload: ByteString) -> ByteString? {
     guard payload.bytes.first == 1 else { return nil }
-    let name = ByteString(Array(payload.bytes.dropFirst()))
+    let name = ByteString(payload.bytes.dropFirst())
     return name.bytes.starts(with: prefix.bytes) ? name : nil
   }
 

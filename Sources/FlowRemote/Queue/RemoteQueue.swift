@@ -150,7 +150,7 @@ package final class RemoteQueue {
   /// The id of the script that a subject belongs to: that of its jobs, or of what is for it.
   package static func script(ofSubject subject: ByteString) -> ByteString {
     let dot = subject.bytes.lastIndex(of: UInt8(ascii: "."))
-    return ByteString(Array(subject.bytes[(dot.map { $0 + 1 } ?? 0)...]))
+    return ByteString(subject.bytes[(dot.map { $0 + 1 } ?? 0)...])
   }
 
   private func sealed(
@@ -172,7 +172,7 @@ package final class RemoteQueue {
   /// Reports that a message isn't sealed with the key, or has no proof of it.
   package func reportForgery(_ subject: ByteString) {
     let kind = subject.bytes.split(separator: UInt8(ascii: "."), maxSplits: 2).prefix(2)
-      .map { ByteString(Array($0)) }.reduce("") { $0 + "." + $1 }
+      .map { ByteString($0) }.reduce("") { $0 + "." + $1 }
     if forged.insert(kind).inserted {
       onForgery?(
         """

@@ -109,7 +109,7 @@ final class CSVRows: TextIterator {
         throw fields.wrong("types", expected: "table of strings")
       }
       let isOptional = name.bytes.last == UInt8(ascii: "?")
-      guard let type = known[isOptional ? ByteString(Array(name.bytes.dropLast())) : name] else {
+      guard let type = known[isOptional ? ByteString(name.bytes.dropLast()) : name] else {
         throw fields.arguments.wrong(
           fields.index,
           "field 'types': unknown type '\(name)'; known are 'boolean', 'integer', 'number', "

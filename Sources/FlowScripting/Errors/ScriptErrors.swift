@@ -395,9 +395,9 @@ extension FlowError {
         // If there are several names, the one that Lua calls.
         let quote = UInt8(ascii: "'")
         let parts = line.split(separator: quote, omittingEmptySubsequences: false)
-        callee = parts.count == 3 ? ByteString(Array(parts[1])) : nil
+        callee = parts.count == 3 ? ByteString(parts[1]) : nil
       } else if let end = line.place(of: ": in ")?.lowerBound {
-        let place = ByteString(Array(line[..<end]))
+        let place = ByteString(line[..<end])
         return callee.map { "\(place), in \($0)" } ?? place
       }
     }

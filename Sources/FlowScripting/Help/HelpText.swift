@@ -6,7 +6,7 @@ enum HelpText {
   static func wrapped(_ text: ByteString, columns: Int) -> ByteString {
     let lines = text.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     let broken = lines.map { wrapped(line: Array($0), max(columns, 20)) }
-    return ByteString(Array(broken.joined(separator: [UInt8(ascii: "\n")])))
+    return ByteString(broken.joined(separator: [UInt8(ascii: "\n")]))
   }
 
   private static func wrapped(line: [UInt8], _ columns: Int) -> [UInt8] {

@@ -40,7 +40,7 @@ extension ScriptHost {
     guard let name = call.bytes(1), let dot = name.bytes.firstIndex(of: UInt8(ascii: ".")) else {
       return call.answer(.reference(module))
     }
-    let part = ByteString(Array(name.bytes[(dot + 1)...]))
+    let part = ByteString(name.bytes[(dot + 1)...])
     if let submodule = try submodule(part) { return call.answer(.reference(submodule)) }
     throw usage(call, "module '\(name)' isn't there\(isWorker ? " in a worker" : "")")
   }

@@ -121,7 +121,7 @@ final class ModuleDigests {
     if let file = try find(name, "cpath") { return .native(file) }
     // A library may have several modules, whose names begin with its own.
     if let dot = name.bytes.firstIndex(of: UInt8(ascii: ".")),
-      let file = try find(ByteString(Array(name.bytes[..<dot])), "cpath")
+      let file = try find(ByteString(name.bytes[..<dot]), "cpath")
     {
       return .native(file)
     }
@@ -183,7 +183,7 @@ final class ModuleDigests {
       bytes = bytes.dropFirst().dropLast()
       if bytes.contains(UInt8(ascii: "\\")) { return nil }
     }
-    return ByteString(Array(bytes))
+    return ByteString(bytes)
   }
 }
 

@@ -71,7 +71,7 @@ extension ScriptHost {
     else { return nil }
     switch source.bytes.first {
     case UInt8(ascii: "@"):
-      return try? Files.read(ByteString(Array(source.bytes.dropFirst())), Cancellation())
+      return try? Files.read(ByteString(source.bytes.dropFirst()), Cancellation())
     case UInt8(ascii: "="): return nil
     default: return source
     }

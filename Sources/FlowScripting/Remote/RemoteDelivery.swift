@@ -124,12 +124,12 @@ extension ByteString {
     guard let name, !name.isEmpty, !name.elementsEqual(".".utf8), !name.elementsEqual("..".utf8),
       !bytes.contains(0)
     else { return nil }
-    return ByteString(Array(name))
+    return ByteString(name)
   }
 
   /// The path of the folder of a file; nil without one.
   var folderName: ByteString? {
     guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")), slash > 0 else { return nil }
-    return ByteString(Array(bytes[..<slash]))
+    return ByteString(bytes[..<slash])
   }
 }

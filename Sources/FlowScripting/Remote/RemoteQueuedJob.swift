@@ -91,7 +91,7 @@ final class RemoteQueuedJob {
   var machine: ByteString {
     guard let lane = lanes.last else { return "a machine" }
     let slash = lane.bytes.lastIndex(of: UInt8(ascii: "/")) ?? lane.bytes.endIndex
-    return ByteString(Array(lane.bytes[..<slash]))
+    return ByteString(lane.bytes[..<slash])
   }
 }
 

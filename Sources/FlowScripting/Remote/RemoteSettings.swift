@@ -62,7 +62,7 @@ package struct RemoteSettings: Sendable {
       place.bytes.lastIndex(of: UInt8(ascii: ":")) ?? place.bytes.count)
     if host.elementsEqual("localhost".utf8) || host.elementsEqual("[::1]".utf8) { return true }
     var address = in_addr()
-    let isAddress = ByteString(Array(host)).withCString { inet_pton(AF_INET, $0, &address) } == 1
+    let isAddress = ByteString(host).withCString { inet_pton(AF_INET, $0, &address) } == 1
     return isAddress && host.starts(with: "127.".utf8)
   }
 
@@ -89,8 +89,8 @@ package struct RemoteSettings: Sendable {
       let host = place.prefix((place.lastIndex(of: UInt8(ascii: ":")) ?? 0) + 1)
       let scheme = part.prefix { $0 != UInt8(ascii: "/") }.count + 2
       let end = part.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 - part.startIndex } ?? scheme
-      let start = ByteString(Array(part.prefix(end)))
-      urls = urls + (index == 0 ? "" : ",") + start + "\(ByteString(Array(host)))\(ports[index])"
+      let start = ByteString(part.prefix(end))
+      urls = urls + (index == 0 ? "" : ",") + start + "\(ByteString(host))\(ports[index])"
     }
     return urls
   }
@@ -132,7 +132,7 @@ struct RemoteTags: Hashable, Sendable {
   init(_ text: ByteString) throws(Problem) {
     let separators = [UInt8(ascii: " "), UInt8(ascii: ","), UInt8(ascii: "\t")]
     try self.init(
-      text.bytes.split { separators.contains($0) }.map { ByteString(Array($0)) })
+      text.bytes.split { separators.contains($0) }.map { ByteString($0) })
   }
 
   init(_ words: [ByteString]) throws(Problem) {
@@ -176,7 +176,7 @@ struct RemoteTags: Hashable, Sendable {
     default: throw options.wrong("tags", expected: "string or list of strings")
     }
     do throws(Problem) {
-      try self.init(ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))))
+      try self.init(ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
     } catch {
       throw options.arguments.wrong(options.index, "field 'tags': \(error.text)")
     }
@@ -190,12 +190,12 @@ struct RemoteTags: Hashable, Sendable {
   var isEmpty: Bool { words.isEmpty }
   /// `big gpu`.
   var text: ByteString {
-    ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
+    ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))
   }
   /// A part of subjects: `big+gpu`, and `any` for no tags. No word contains a `+`.
   var token: ByteString {
     isEmpty
-      ? "+any" : ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: "+")])))
+      ? "+any" : ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: "+")]))
   }
 
   /// All sets whose ops a machine with these tags may execute.

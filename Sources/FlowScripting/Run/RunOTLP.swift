@@ -330,7 +330,7 @@ extension LoggedWork {
       port = number
       host = host[..<colon]
     }
-    return host.isEmpty ? nil : (ByteString(Array(host)), port)
+    return host.isEmpty ? nil : (ByteString(host), port)
   }
 }
 
@@ -346,7 +346,7 @@ package struct TraceResource {
   ///   - environment: Returns the value of an environment variable.
   ///   - secrets: The texts that no name and no value shows.
   package init(
-    title: ByteString, environment: (String) -> ByteString? = TraceResource.variable,
+    title: ByteString, environment: (String) -> ByteString? = environment,
     hiding secrets: SecretTexts
   ) {
     var given: [(name: ByteString, value: ByteString)] = []
@@ -366,13 +366,6 @@ package struct TraceResource {
     ]
     let added = known.filter { known in !given.contains { $0.name == known.name } }
     attributes = (given + added).map { (secrets.redacted($0.name), secrets.redacted($0.value)) }
-  }
-
-  /// The value of an environment variable; nil for an empty one, which means the same as none.
-  package static func variable(_ name: String) -> ByteString? {
-    guard let value = getenv(name) else { return nil }
-    let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
-    return text.bytes.isEmpty ? nil : text
   }
 
   /// Reads `name=value,name=value`, in which values are percent-encoded; pairs without a name are left out.

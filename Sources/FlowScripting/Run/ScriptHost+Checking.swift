@@ -43,7 +43,7 @@ extension ScriptHost {
 
   /// `file:line` of `file:line: `.
   private static func place(_ position: ByteString) -> ByteString {
-    ByteString(Array(position.bytes.dropLast(2)))
+    ByteString(position.bytes.dropLast(2))
   }
 
   /// Replaces the functions of Lua's own library that change something outside of the script, so a script that is only

@@ -228,7 +228,7 @@ package struct NameCompletion {
     if kind(start) == .number { return Int64(word(start)).map { .integer($0) } }
     let text = bytes[tokens[start].range]
     guard kind(start) == .string, text.first != UInt8(ascii: "[") else { return nil }
-    return .string(ByteString(Array(text.dropFirst().dropLast())))
+    return .string(ByteString(text.dropFirst().dropLast()))
   }
 
   // MARK: Members

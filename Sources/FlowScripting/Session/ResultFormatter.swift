@@ -241,7 +241,7 @@ package struct ResultFormatter {
     guard text.contains(end), text.count <= longestText, string == string.forTerminal else {
       return nil
     }
-    return ByteString(Array(text))
+    return ByteString(text)
   }
 
   /// On one line if it fits after `before` columns, else with a line for each entry, indented by

@@ -31,7 +31,7 @@ final class TestRequests: HTTPReplacement {
     switch source {
     case .function(let function): return .reference(function)
     case .routes(let routes):
-      let plain = ByteString(Array(url.bytes.prefix { $0 != UInt8(ascii: "?") }))
+      let plain = ByteString(url.bytes.prefix { $0 != UInt8(ascii: "?") })
       return routes["\(method) \(url)"] ?? routes["\(method) \(plain)"]
     }
   }

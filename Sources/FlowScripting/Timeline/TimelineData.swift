@@ -146,7 +146,7 @@ struct TimelineData {
       text.append(raw: index > 0 ? ",{" : "{")
       append("\"title\":", title, to: &text)
       append(",\"message\":", problem.message, to: &text)
-      let notes = ByteString(Array(note.map(\.bytes).joined(separator: Array("; ".utf8))))
+      let notes = ByteString(note.map(\.bytes).joined(separator: Array("; ".utf8)))
       append(",\"note\":", notes, to: &text)
       let place = problem.examples.lazy.map { Int(placeOfSpan[$0]) }.first { $0 >= 0 } ?? -1
       text.append(raw: ",\"severity\":\"\(isFailure ? "error" : "warning")\",\"span\":\(place)")
@@ -163,7 +163,7 @@ struct TimelineData {
   private func place(_ path: ByteString) -> ByteString {
     let start = run.name.bytes + [UInt8(ascii: "/")]
     guard path.bytes.starts(with: start) else { return path }
-    return ByteString(Array(path.bytes[start.count...]))
+    return ByteString(path.bytes[start.count...])
   }
 
   /// The stretches of the critical path; neighbours at one place of the flow are one step.

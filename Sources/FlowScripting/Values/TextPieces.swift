@@ -78,7 +78,7 @@ final class TextPieces {
       if isIncomplete { return .incomplete }
       if start == end { return .end }
     }
-    let text = ByteString(Array(bytes[start..<end]))
+    let text = ByteString(bytes[start..<end])
     let offset = passed + start
     start = min(end + 1, bytes.count)
     line += 1
@@ -92,7 +92,7 @@ final class TextPieces {
   func rowSize(_ count: Int) -> Int { rowBytes(count).count }
 
   /// The text of such a row.
-  func row(_ count: Int) -> ByteString { ByteString(Array(rowBytes(count))) }
+  func row(_ count: Int) -> ByteString { ByteString(rowBytes(count)) }
 
   private func rowBytes(_ count: Int) -> ArraySlice<UInt8> {
     let isEnd = { (byte: UInt8) in byte == 0x0A || byte == 0x0D }

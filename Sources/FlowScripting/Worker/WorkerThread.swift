@@ -55,7 +55,7 @@ struct WorkerLane: Sendable {
   /// The name of the machine for scripts of other machines.
   var machine: ByteString? {
     name.map { name in
-      ByteString(Array(name.bytes[..<(name.bytes.lastIndex(of: UInt8(ascii: "/")) ?? name.count)]))
+      ByteString(name.bytes[..<(name.bytes.lastIndex(of: UInt8(ascii: "/")) ?? name.count)])
     }
   }
 

@@ -9,7 +9,7 @@ extension FlowError {
     let text = ByteString(context.text)
     if path.isEmpty { return text }
     return
-      "\(ByteString(Array(path.bytes.dropFirst(path.bytes.first == UInt8(ascii: ".") ? 1 : 0)))): \(text)"
+      "\(ByteString(path.bytes.dropFirst(path.bytes.first == UInt8(ascii: ".") ? 1 : 0))): \(text)"
   }
 
   private static func codingContext(

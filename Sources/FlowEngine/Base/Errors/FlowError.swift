@@ -323,7 +323,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     guard message.bytes.starts(with: start), message.bytes.suffix(end.count).elementsEqual(end)
     else { return message }
     let key = message.bytes.dropFirst(start.count).dropLast(end.count)
-    return "didn't set \(ByteString(Array(key))), which it gives"
+    return "didn't set \(ByteString(key)), which it gives"
   }
 
   /// The same error, attributed to `op` if its place isn't known yet.

@@ -75,13 +75,13 @@ extension ProcessResult {
   fileprivate func lastErrorLines(_ count: Int, hiding secrets: SecretTexts) -> [ByteString] {
     let isSpace = { (byte: UInt8) in byte == 32 || (9...13).contains(byte) }
     let end = stderrEnd.bytes.lastIndex { !isSpace($0) } ?? -1
-    let text = secrets.redacted(ByteString(Array(stderrEnd.bytes[...end])))
+    let text = secrets.redacted(ByteString(stderrEnd.bytes[...end]))
     let lines = text.bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
     return lines.suffix(count).map { line in
       let limit = 400
-      guard line.count > limit else { return ByteString(Array(line)) }
+      guard line.count > limit else { return ByteString(line) }
       // The cut must not be in the middle of a character.
-      return "…" + ByteString(Array(line.suffix(limit).drop { $0 & 0xC0 == 0x80 }))
+      return "…" + ByteString(line.suffix(limit).drop { $0 & 0xC0 == 0x80 })
     }
   }
 }
@@ -112,7 +112,7 @@ extension ProcessRequest {
       let isPlain = !word.isEmpty && word.bytes.allSatisfy { Self.plain.contains($0) }
       return isPlain ? word : "'\(word.escapingNUL)'"
     }
-    let text = ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
+    let text = ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))
     return secrets.redacted(text).truncated(to: FlowValue.logLimit)
   }
 

@@ -40,7 +40,7 @@ public enum RequestFailure: Sendable {
       headersByBytes = headers
       self.body =
         body.bytes.count > Self.bodyLimit
-        ? ByteString(Array(body.bytes.prefix(Self.bodyLimit))) : body
+        ? ByteString(body.bytes.prefix(Self.bodyLimit)) : body
     }
   }
 

@@ -183,7 +183,7 @@ extension ByteString {
     var rest = bytes[...]
     while !rest.isEmpty {
       let part = rest.prefix { !stays($0) }
-      result += ByteString(Array(part)).onOneLine.bytes
+      result += ByteString(part).onOneLine.bytes
       rest = rest.dropFirst(part.count)
       result += rest.prefix(1)
       rest = rest.dropFirst()

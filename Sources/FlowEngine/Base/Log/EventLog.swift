@@ -469,7 +469,7 @@ public final class EventLog {
       return ByteString(
         (0..<length).map { UInt8(truncatingIfNeeded: payload.bits >> UInt64($0 * 8)) })
     case .text:
-      return ByteString(Array(arena[payload.range]))
+      return ByteString(arena[payload.range])
     case .largeText: return largeTexts[Int(payload.bits)]
     }
   }

@@ -103,7 +103,7 @@ package struct LoggedWork: Sendable {
     if kind == .wait { return subject }
     let word = subject.bytes.prefix { $0 != UInt8(ascii: " ") }
     let name = word.lastIndex(of: UInt8(ascii: "/")).map { word[($0 + 1)...] } ?? word
-    return name.isEmpty ? subject : ByteString(Array(name))
+    return name.isEmpty ? subject : ByteString(name)
   }
 
   /// When it started, for an end in seconds since the start of the run.
@@ -127,13 +127,13 @@ extension LoggedWork {
   var text: ByteString {
     let numbers: [ByteString?] = [process.map { "\($0)" }, byteCount.map { "\($0)" }]
     let parts: [ByteString?] = [subject, method] + numbers + [errorKind, error]
-    return ByteString(Array(parts.map { $0?.bytes ?? [] }.joined(separator: [0])))
+    return ByteString(parts.map { $0?.bytes ?? [] }.joined(separator: [0]))
   }
 
   /// Reads the record of a work.
   init(_ kind: Kind, key: UInt32, text: ByteString, duration: Int64) {
     let parts = text.bytes.split(separator: 0, omittingEmptySubsequences: false)
-      .map { ByteString(Array($0)) }
+      .map { ByteString($0) }
     func part(_ index: Int) -> ByteString? {
       index < parts.count && !parts[index].bytes.isEmpty ? parts[index] : nil
     }
@@ -244,7 +244,7 @@ struct LoggedOutcome {
       return
     }
     for (prefix, kind) in Self.prefixes where text.bytes.starts(with: prefix.utf8) {
-      let rest = ByteString(Array(text.bytes.dropFirst(prefix.utf8.count)))
+      let rest = ByteString(text.bytes.dropFirst(prefix.utf8.count))
       (state, self.kind) = (.failed, kind)
       message = kind == .timeout ? "timed out after \(rest)" : rest
       return

@@ -35,7 +35,7 @@ struct SecretPatterns {
   mutating func add(_ text: ByteString) {
     let beginning =
       text.count > Self.longestKept
-      ? ByteString(Array(text.bytes.prefix(Self.longestKept))) : text
+      ? ByteString(text.bytes.prefix(Self.longestKept)) : text
     let word = beginning.bytes.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     let place = beginning.withUnsafeBytes { bytes in
       Self.firstIndex(in: patterns[word] ?? [], above: bytes)

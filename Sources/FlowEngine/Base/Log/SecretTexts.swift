@@ -92,7 +92,7 @@ package final class SecretTexts: Sendable {
     guard raw.bytes.suffix(3).elementsEqual(Self.ellipsis),
       raw.characterCount == limit + surplus
     else { return redacted(raw, isCut: false).truncated(to: limit) }
-    let shown = redacted(ByteString(Array(raw.bytes.dropLast(3))), isCut: true)
+    let shown = redacted(ByteString(raw.bytes.dropLast(3)), isCut: true)
     let kept = shown.droppingLast(surplus)
     return (kept + ByteString(Self.ellipsis)).truncated(to: limit)
   }
@@ -117,7 +117,7 @@ extension ByteString {
     var counter = CharacterCounter()
     let starts = bytes.indices.filter { counter.begins(bytes[$0]) }
     guard starts.count > characters else { return ByteString([]) }
-    return ByteString(Array(bytes[..<starts[starts.count - characters]]))
+    return ByteString(bytes[..<starts[starts.count - characters]])
   }
 }
 

@@ -66,7 +66,7 @@ final class ValueEncoding: Encoder {
     if let value = Self.plainValue(of: content) { return value }
     if !(content is any StandardCodable) {
       if let convertible = content as? any FlowValueConvertible { return convertible.flowValue }
-      if let bytes = content as? any Collection<UInt8> { return .bytes(ByteString(Array(bytes))) }
+      if let bytes = content as? any Collection<UInt8> { return .bytes(ByteString(bytes)) }
     }
     guard path.depth < CodingPath.depthLimit else {
       throw problem(content, "nested deeper than \(CodingPath.depthLimit) levels")

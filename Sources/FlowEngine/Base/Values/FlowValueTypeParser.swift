@@ -51,7 +51,7 @@ struct ValueTypeParser {
         isOptional = true
       }
     } while consume("|")
-    let text = ByteString(Array(bytes[start..<offset])).trimmingSpaces
+    let text = ByteString(bytes[start..<offset]).trimmingSpaces
     if members.count == 1, let first = members.first, !isOptional, !hasNil {
       return FlowValueType(name: text, isOptional: first.isOptional, shape: first.shape)
     }
@@ -71,7 +71,7 @@ struct ValueTypeParser {
       lists += 1
       guard lists <= Self.maximumListDepth else { throw malformed("too many '[]'") }
       type = FlowValueType(
-        name: ByteString(Array(bytes[start..<offset])), isOptional: false, shape: .list(type))
+        name: ByteString(bytes[start..<offset]), isOptional: false, shape: .list(type))
     }
     return type
   }
@@ -81,7 +81,7 @@ struct ValueTypeParser {
     let start = offset
     func type(_ shape: FlowValueType.Shape) -> FlowValueType {
       FlowValueType(
-        name: ByteString(Array(bytes[start..<offset])), isOptional: false, shape: shape)
+        name: ByteString(bytes[start..<offset]), isOptional: false, shape: shape)
     }
     if consume("(") {
       let inner = try union()
@@ -108,7 +108,7 @@ struct ValueTypeParser {
       offset += 1
     }
     guard offset > start else { throw malformed("a type's name is missing") }
-    return type(try Self.shape(of: ByteString(Array(bytes[start..<offset]))))
+    return type(try Self.shape(of: ByteString(bytes[start..<offset])))
   }
 
   /// The fields of a table, after its `{`.
@@ -125,7 +125,7 @@ struct ValueTypeParser {
       let type = try union()
       fields.append(
         (
-          ByteString(Array(name)),
+          ByteString(name),
           FlowValueType(
             name: type.nameBytes, isOptional: isOptional || type.isOptional, shape: type.shape)
         ))
@@ -157,7 +157,7 @@ struct ValueTypeParser {
         throw malformed("a quote has no end")
       }
       defer { offset = end + 1 }
-      return .bytes(ByteString(Array(bytes[(offset + 1)..<end])))
+      return .bytes(ByteString(bytes[(offset + 1)..<end]))
     }
     let digits = bytes[offset...].dropFirst(first == UInt8(ascii: "-") ? 1 : 0)
       .prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
@@ -267,6 +267,6 @@ extension ByteString {
   /// The text without the spaces around it.
   fileprivate var trimmingSpaces: ByteString {
     let text = bytes.drop { $0.isSpace }
-    return ByteString(Array(text.prefix(text.count - text.reversed().prefix { $0.isSpace }.count)))
+    return ByteString(text.prefix(text.count - text.reversed().prefix { $0.isSpace }.count))
   }
 }

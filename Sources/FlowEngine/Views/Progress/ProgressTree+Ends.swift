@@ -126,7 +126,7 @@ extension ProgressTree {
   private func path(ofUndo record: LogRecord, _ log: ProgressLog) -> ByteString {
     let inLog = log.log.path(of: record)
     guard log.root != ProgressNodes.none else { return log.log.shown(inLog) }
-    let rest = ByteString(Array(inLog.bytes.dropFirst(log.log.title.count)))
+    let rest = ByteString(inLog.bytes.dropFirst(log.log.title.count))
     return log.log.shown("\(path(of: log.root))\(rest)")
   }
 

@@ -251,6 +251,6 @@ extension ProgressTree {
     if path.count > ends * 2 { names.append("…") }
     names += path.dropFirst(ends).suffix(ends).map { name(of: $0) }
     return loop.secrets.redacted(
-      ByteString(Array(names.reversed().map(\.bytes).joined(separator: [UInt8(ascii: "/")]))))
+      ByteString(names.reversed().map(\.bytes).joined(separator: [UInt8(ascii: "/")])))
   }
 }

@@ -27,7 +27,7 @@ package enum RunReport {
   package static func text(of run: RunSpans) -> ByteString {
     var text = MarkdownText()
     append(run, to: &text)
-    return ByteString(Array(text.bytes.drop { $0 == UInt8(ascii: "\n") }))
+    return ByteString(text.bytes.drop { $0 == UInt8(ascii: "\n") })
   }
 
   /// The runs that are described, in their order.
@@ -158,7 +158,7 @@ package enum RunReport {
     if problem.count == 1 || items.isEmpty { return "" }
     let list = items.map { MarkdownText.code(run.number(of: $0), limit: 60).bytes }
       .joined(separator: Array(", ".utf8))
-    return " (\(ByteString(Array(list)))\(problem.count > items.count ? ", …" : ""))"
+    return " (\(ByteString(list))\(problem.count > items.count ? ", …" : ""))"
   }
 
   private static func appendPath(of run: RunSpans, to text: inout MarkdownText) {
@@ -324,7 +324,7 @@ struct MarkdownText {
 
   /// Appends a row of a table.
   mutating func appendRow(_ cells: [ByteString]) {
-    append("| \(ByteString(Array(cells.map(\.bytes).joined(separator: Array(" | ".utf8))))) |\n")
+    append("| \(ByteString(cells.map(\.bytes).joined(separator: Array(" | ".utf8)))) |\n")
   }
 
   /// A text in a code span, on one line and with at most so many characters.

@@ -109,7 +109,7 @@ package struct RunSpans: Sendable {
       parent = enclosing.parent
     }
     let bytes = parts.reversed().map(\.bytes).joined(separator: [UInt8(ascii: "/")])
-    return secrets.redacted(ByteString(Array(bytes)))
+    return secrets.redacted(ByteString(bytes))
   }
 
   /// The id of a span in a trace, which programs and requests of its op get.

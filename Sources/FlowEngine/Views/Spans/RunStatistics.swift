@@ -220,6 +220,6 @@ struct WorkStatistics {
       if byte == UInt8(ascii: "/") { slashes += 1 }
       return slashes < 3
     }
-    return ByteString(Array(server))
+    return ByteString(server)
   }
 }

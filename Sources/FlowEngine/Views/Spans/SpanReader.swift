@@ -295,7 +295,7 @@ struct SpanReader {
   /// The error in `Retry 2/3 in 0.5s: boom`.
   private static func message(ofRetry text: ByteString) -> ByteString {
     guard let colon = text.bytes.firstIndex(of: UInt8(ascii: ":")) else { return text }
-    return ByteString(Array(text.bytes[colon...].dropFirst(2)))
+    return ByteString(text.bytes[colon...].dropFirst(2))
   }
 
   // MARK: Flows, names, failures

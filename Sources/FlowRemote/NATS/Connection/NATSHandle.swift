@@ -104,7 +104,7 @@ extension ByteString {
     guard text.bytes.first == UInt8(ascii: "("), let end = text.bytes.place(of: "): ") else {
       return text
     }
-    return ByteString(Array(text.bytes[end.upperBound...]))
+    return ByteString(text.bytes[end.upperBound...])
   }
 }
 

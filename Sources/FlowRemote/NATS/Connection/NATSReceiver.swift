@@ -142,7 +142,7 @@ extension NATSMessage {
     }
     defer { free(block) }
     let texts = UnsafeRawBufferPointer(start: block, count: size)
-      .split(separator: 0, omittingEmptySubsequences: false).map { ByteString(Array($0)) }
+      .split(separator: 0, omittingEmptySubsequences: false).map { ByteString($0) }
     headers = stride(from: 0, to: texts.count - 1, by: 2).map {
       NATSHeader(texts[$0], texts[$0 + 1])
     }

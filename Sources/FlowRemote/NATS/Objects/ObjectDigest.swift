@@ -68,7 +68,7 @@ final class ObjectSource: @unchecked Sendable {
     if let bytes {
       let part = bytes.bytes[offset..<min(offset + size, bytes.count)]
       offset += part.count
-      return ByteString(Array(part))
+      return ByteString(part)
     }
     var part: [UInt8] = []
     while part.count < size {
@@ -149,6 +149,6 @@ extension ByteString {
   /// The text without `=` at its end: some clients leave it out.
   var withoutPadding: ByteString {
     let last = bytes.lastIndex { $0 != UInt8(ascii: "=") } ?? -1
-    return ByteString(Array(bytes[...last]))
+    return ByteString(bytes[...last])
   }
 }

@@ -45,7 +45,7 @@ package struct JetStreamMessage {
     of reply: ByteString
   ) -> (stream: ByteString, consumer: ByteString, numbers: [UInt64])? {
     let tokens = reply.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-      .map { ByteString(Array($0)) }
+      .map { ByteString($0) }
     guard tokens.count == 9 || tokens.count >= 11, tokens[0].equals("$JS"), tokens[1].equals("ACK")
     else { return nil }
     let first = tokens.count == 9 ? 2 : 4

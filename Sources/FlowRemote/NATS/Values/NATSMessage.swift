@@ -42,7 +42,7 @@ extension NATSHeader {
       let line = line.last == 0x0D ? line.dropLast() : line
       guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
       let value = line[(colon + 1)...].drop { $0 == 0x20 }
-      return NATSHeader(ByteString(Array(line[..<colon])), ByteString(Array(value)))
+      return NATSHeader(ByteString(line[..<colon]), ByteString(value))
     }
   }
 

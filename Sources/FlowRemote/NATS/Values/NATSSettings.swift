@@ -49,7 +49,7 @@ package struct NATSSettings: Sendable {
     if parts.count > 1, parts.contains(where: \.isEmpty) {
       throw .usage("the URLs have commas between them, and one of them is empty")
     }
-    for part in parts { try add(ByteString(Array(part))) }
+    for part in parts { try add(ByteString(part)) }
   }
 
   /// The servers for error messages.
@@ -78,7 +78,7 @@ package struct NATSSettings: Sendable {
   /// The error for a URL, of which it doesn't show the user and password.
   private static func wrongForm(_ url: ByteString) -> FlowError {
     let at = url.bytes.lastIndex(of: UInt8(ascii: "@"))
-    let shown = at.map { "…\(ByteString(Array(url.bytes[$0...])))" as ByteString } ?? url
+    let shown = at.map { "…\(ByteString(url.bytes[$0...]))" as ByteString } ?? url
     return .usage(
       "'\(shown)' isn't the URL of a NATS server: nats://HOST[:PORT] or tls://HOST[:PORT] is expected, also with "
         + "TOKEN@ or USER:PASSWORD@ before the host")
@@ -149,7 +149,7 @@ package struct NATSSettings: Sendable {
       if let number = UInt16(String(decoding: digits, as: UTF8.self)), number > 0 {
         port = Int(number)
       } else {
-        wrongPort = ByteString(Array(digits))
+        wrongPort = ByteString(digits)
       }
       return true
     }
