@@ -61,22 +61,23 @@ let package = Package(
     .target(name: "CNats", dependencies: ["CFlowSystem"], cSettings: strictC),
     // Strings of bytes: the one text type of all other targets.
     .target(name: "FlowBytes", swiftSettings: strict),
+    // The platform: the C library, and what is Linux's.
+    .target(name: "FlowSystem", dependencies: ["FlowBytes", "CFlowSystem"], swiftSettings: strict),
     // Clock, event loop, helper threads, files, child processes; knows no op, value or task.
-    .target(name: "FlowLoop", dependencies: ["FlowBytes", "CFlowSystem"], swiftSettings: strict),
+    .target(name: "FlowLoop", dependencies: ["FlowSystem"], swiftSettings: strict),
     // Values, tasks, ops, flows, groups, machines, the event log; knows no Lua.
-    .target(name: "FlowEngine", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strict),
+    .target(name: "FlowEngine", dependencies: ["FlowLoop"], swiftSettings: strict),
     // HTTP requests as tasks and ops, by libcurl on the event loop; knows no Lua.
     .target(name: "FlowHTTP", dependencies: ["FlowEngine", "CCurl"], swiftSettings: strict),
     // Kept runs: what their ops did, in a store that other processes continue from; knows no Lua.
     .target(
-      name: "FlowJournal", dependencies: ["FlowEngine", "CFlowSystem", "CSQLite"],
-      swiftSettings: strict),
+      name: "FlowJournal", dependencies: ["FlowEngine", "CSQLite"], swiftSettings: strict),
     // Servers of NATS on the event loop: messages, streams, objects; knows no Lua.
     .target(
-      name: "FlowRemote", dependencies: ["FlowEngine", "CFlowSystem", "CNats"],
-      swiftSettings: strict),
+      name: "FlowRemote", dependencies: ["FlowEngine", "CNats"], swiftSettings: strict),
     // A safe wrapper of one Lua state; knows no flows.
-    .target(name: "LuaVM", dependencies: ["FlowBytes", "CLua", "CFlowLua"], swiftSettings: strict),
+    .target(
+      name: "LuaVM", dependencies: ["FlowSystem", "CLua", "CFlowLua"], swiftSettings: strict),
     // Shows the engine to Lua, and runs ops written in Lua.
     .target(
       name: "FlowScripting",
@@ -96,7 +97,7 @@ let package = Package(
     .executableTarget(
       name: "FlowLuaCLI",
       dependencies: [
-        "FlowScripting", "FlowHTTP", "FlowJournal", "LuaVM", "FlowEngine", "CFlowSystem",
+        "FlowScripting", "FlowHTTP", "FlowJournal", "LuaVM", "FlowEngine",
       ],
       // What `--init` writes.
       resources: [.embedInCode("Project/hello.lua"), .embedInCode("Project/hello_test.lua")],
@@ -169,7 +170,8 @@ let package = Package(
     .testTarget(
       name: "FlowHTTPTests", dependencies: ["FlowHTTP", "CCurl"], swiftSettings: strictTests),
     .testTarget(
-      name: "FlowJournalTests", dependencies: ["FlowJournal", "CSQLite"], swiftSettings: strictTests
+      name: "FlowJournalTests", dependencies: ["FlowJournal", "FlowSystem", "CSQLite"],
+      swiftSettings: strictTests
     ),
     .testTarget(
       name: "FlowRemoteTests", dependencies: ["FlowRemote", "CNats"], swiftSettings: strictTests),

@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 
 /// The parsed command line. Words are bytes: a file name needn't be UTF-8.

@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 
 /// The limits and permissions of the process, as the command line asks for them. They begin before the Lua state is
 /// made and before any thread exists: the kernel restricts only the calling thread and what it starts.
@@ -95,7 +94,7 @@ struct Confinement {
     var sandbox = Sandbox(grants: Sandbox.base + scriptGrants)
     // A script that may start programs may start flowlua, which then is in this sandbox.
     sandbox.grants.append(
-      Sandbox.Grant(Keeping.absolute("/proc/self/exe"), .execute, isOptional: true))
+      Sandbox.Grant(executablePath ?? "/proc/self/exe", .execute, isOptional: true))
     sandbox.grants += [Sandbox.folder, store].compactMap { $0.map { Sandbox.Grant($0, .write) } }
     if arguments.script == nil || arguments.isInteractive {
       sandbox.grants += Self.sessionFiles.map { Sandbox.Grant($0, .read, isOptional: true) }

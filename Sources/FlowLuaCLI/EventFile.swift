@@ -1,6 +1,5 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
-internal import Glibc
 internal import LuaVM
 
 /// Appends each event of all runs as a line of JSON to a file or to stdout: `--events`.

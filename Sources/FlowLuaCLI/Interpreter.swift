@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 internal import LuaVM
 
 /// Does the work of the stand-alone interpreter, in its order: the environment, the options, the

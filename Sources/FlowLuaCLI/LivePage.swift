@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
+internal import FlowSystem
 
 /// Writes the page of `--timeline` again and again while the script executes.
 ///

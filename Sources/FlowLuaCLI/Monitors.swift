@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import FlowHTTP
 internal import FlowScripting
-internal import Glibc
+internal import FlowSystem
 
 /// Observes the runs that a script starts for the long options, and prints their output.
 final class Monitors: RunMonitor {

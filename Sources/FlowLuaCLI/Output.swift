@@ -1,6 +1,5 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
-internal import Glibc
 
 /// The output of the program itself. It uses the C streams of Lua's own output, so that the order
 /// is kept.

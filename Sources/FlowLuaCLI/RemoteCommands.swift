@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 internal import LuaVM
 
 /// Performs `--join` and `--remote-check`, which execute no script of this machine.

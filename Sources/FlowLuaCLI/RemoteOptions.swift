@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 
 /// The options about other machines. Made by the first one: fields of these types would cost each start.
 final class RemoteOptions {

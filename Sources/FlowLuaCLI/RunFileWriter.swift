@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
+internal import FlowSystem
 
 /// Collects the runs of a script for `--report`, `--timeline`, `--trace` and `--otlp`, and writes these files.
 final class RunFileWriter {

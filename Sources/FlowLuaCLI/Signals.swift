@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 internal import LuaVM
 
 /// The effect of Ctrl-C, SIGTERM and SIGHUP: the first one is a request to the script, the second

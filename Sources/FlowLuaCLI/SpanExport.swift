@@ -1,8 +1,7 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowHTTP
 internal import FlowScripting
-internal import Glibc
 
 /// Where `--otlp` writes the spans of all runs: a file, or a collector that gets them by OTLP over HTTP.
 enum SpanExport {

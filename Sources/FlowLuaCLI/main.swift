@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 internal import LuaVM
 
 /// The unchanged words of the command line: `CommandLine.arguments` would repair words that aren't

@@ -1,6 +1,6 @@
 internal import CFlowLua
 internal import CLua
-internal import Glibc
+internal import FlowSystem
 
 /// The result of a function that Lua called. Made by the `answer`s of `LuaCall`.
 public struct LuaAnswer {

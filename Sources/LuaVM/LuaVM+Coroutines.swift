@@ -1,6 +1,6 @@
 internal import CFlowLua
 internal import CLua
-internal import Glibc
+internal import FlowSystem
 
 extension LuaVM {
   /// Starts a function and runs it up to its first wait. With a `deadline` the watchdog watches it

@@ -1,6 +1,6 @@
 internal import CFlowLua
 internal import CLua
-internal import Glibc
+internal import FlowSystem
 
 extension LuaVM {
   // MARK: Values

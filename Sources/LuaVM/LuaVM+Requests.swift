@@ -1,5 +1,5 @@
 internal import CFlowLua
-internal import Glibc
+internal import FlowSystem
 
 /// Requests of signal handlers to a state: an interruption, or the end of the process.
 extension LuaVM {

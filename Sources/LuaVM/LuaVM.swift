@@ -1,6 +1,6 @@
 internal import CFlowLua
 internal import CLua
-internal import Glibc
+internal import FlowSystem
 internal import Synchronization
 
 /// One Lua 5.4 state, safe to use from Swift.

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 /// The short texts that were copied from a state last.
 ///

@@ -1,5 +1,5 @@
 public import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// A request as a task. It succeeds with the response; of a request that streams, as soon as the
 /// header is there.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// A file that gets a body: it is written beside its place, and renamed when it is complete.
 ///

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// The variables of the environment that name proxies, as they were at the first request of a loop.
 struct HTTPEnvironment {

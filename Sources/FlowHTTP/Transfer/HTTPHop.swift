@@ -1,6 +1,6 @@
 internal import CCurl
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// One request of a transfer: the first, or one that a redirect has led to.
 struct HTTPHop {

@@ -1,6 +1,6 @@
 internal import CCurl
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// The transfers of one loop, and their connections.
 ///

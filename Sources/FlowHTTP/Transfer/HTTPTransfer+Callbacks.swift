@@ -1,6 +1,6 @@
 internal import CCurl
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// What the library calls: each function notes what has come.
 extension HTTPTransfer {

@@ -1,6 +1,6 @@
 internal import CCurl
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// A request on its way: the requests that redirects lead to, and the response.
 ///

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// A regular file that is sent as a body, read while it is sent.
 final class HTTPUpload {

@@ -1,6 +1,6 @@
 internal import CCurl
 package import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// A mistake in a request: the name of a field, and what is wrong with it.
 package struct HTTPMisuse: Error {

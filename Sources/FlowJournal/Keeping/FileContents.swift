@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowLoop
-internal import Glibc
+internal import FlowSystem
 
 /// What is at the path of a file.
 enum FileContent: Sendable {

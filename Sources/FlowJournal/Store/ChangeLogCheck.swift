@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// Checks SQLite's log of changes (`store.sqlite-wal`) before anything is written to it.
 ///

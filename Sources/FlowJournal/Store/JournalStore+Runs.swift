@@ -1,5 +1,5 @@
 package import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// Beginning and continuing runs, and lists of them.
 extension JournalStore {

@@ -1,5 +1,5 @@
 package import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// A folder that keeps runs: what their ops did, over all processes that execute them.
 ///

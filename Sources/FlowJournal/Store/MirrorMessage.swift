@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowSystem
 
 /// A message about a run: what a process has written about it in one transaction, and who that process is.
 struct MirrorMessage {

@@ -1,3 +1,4 @@
+internal import FlowSystem
 internal import FlowEngine
 
 /// Publishes what is written about one run, on the thread of its writer.

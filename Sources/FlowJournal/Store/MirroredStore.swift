@@ -1,3 +1,4 @@
+internal import FlowSystem
 package import FlowEngine
 
 /// The store of a script's runs that a server keeps as well: a working copy, which gets from the server what it lacks.

@@ -1,3 +1,4 @@
+internal import FlowSystem
 internal import FlowEngine
 
 /// The row of a run.

@@ -1,3 +1,4 @@
+internal import FlowSystem
 internal import FlowEngine
 
 /// Writes about one run, on the thread of its writer: a connection with its statements.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// The thread that writes about one run, and its queue. It takes whatever has been queued as one transaction.
 ///

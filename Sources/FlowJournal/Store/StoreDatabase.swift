@@ -1,6 +1,6 @@
 internal import CSQLite
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// A connection to the database of a store.
 ///

@@ -1,6 +1,5 @@
-internal import CFlowSystem
+internal import FlowSystem
 package import FlowEngine
-internal import Glibc
 
 /// The folder of a store and the key in it.
 package enum StoreKey {

@@ -1,6 +1,6 @@
 internal import CSQLite
 package import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// The reason of an error of a store: the `underlying` error of a `FlowError`.
 package enum StoreProblem: Error, Sendable {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// The files of large values: `values/RUN/NAME`, one for each value.
 ///

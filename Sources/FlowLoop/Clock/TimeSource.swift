@@ -1,4 +1,4 @@
-public import Glibc
+public import FlowSystem
 internal import Synchronization
 
 /// The source of an event loop's time. It may be read on any thread.

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// A file that replaces another one in one step: until `commit`, the other one is unchanged.
 ///

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 /// Lists a folder.
 package struct DirectoryListing: Sendable {

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// Digests of files and bytes, by OpenSSL's libcrypto.
 package enum FileHash: String, CaseIterable, Sendable {

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 /// The metadata of a file, folder or link.
 package struct FileStatus: Sendable {

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 /// Takes part in a walk through a tree of folders.
 protocol FileTreeVisitor {

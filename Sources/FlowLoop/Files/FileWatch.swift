@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// The beginning of a watch, made on another thread than the loop's.
 package struct FileWatchStart: Sendable {

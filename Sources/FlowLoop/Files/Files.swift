@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// Reads, writes and copies whole files, blocking; for threads other than the loop's.
 package enum Files {

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// An inotify descriptor, which stays open as long as a thread uses it.
 final class Inotify: Sendable {

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// A file that is open for reading; it is closed in any case.
 struct InputFile: ~Copyable {

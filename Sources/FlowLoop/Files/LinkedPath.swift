@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 
 /// Where the path of a file leads, and the links on the way.
 ///

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// The temporary files and folders of the process: what is left of them is removed when it exits, or when a signal ends
 /// it.

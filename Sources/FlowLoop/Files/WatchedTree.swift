@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 
 /// What a watch knows about its files: which exist, and what each report of the system means.
 ///

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 import Synchronization
 
 /// A stop request for work on another thread.

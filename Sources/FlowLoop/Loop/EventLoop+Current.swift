@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 
 extension EventLoop {
   /// Calls `body`, during which this is the thread's current loop.

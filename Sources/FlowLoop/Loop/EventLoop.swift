@@ -1,4 +1,4 @@
-public import Glibc
+public import FlowSystem
 
 /// The owner of things that live on an event loop, such as tasks and runs, and end with it.
 package protocol LoopClient: AnyObject {

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-import Glibc
+internal import FlowSystem
 import Synchronization
 
 /// The way for other threads to pass work to an event loop.

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-import Glibc
+internal import FlowSystem
 
 /// Watches a descriptor for a loop until it is ended.
 public final class DescriptorWatch {

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// An object that belongs to one thread: an event loop.
 protocol ThreadConfined: AnyObject {

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-import Glibc
+internal import FlowSystem
 
 /// A program that runs, or waits to, and everything that this process has of it. On its loop's
 /// thread.

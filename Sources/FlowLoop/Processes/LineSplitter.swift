@@ -1,4 +1,4 @@
-import Glibc
+internal import FlowSystem
 
 /// Splits bytes that arrive in pieces into lines, which end with a newline. Only the unfinished line is
 /// kept.

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-import Glibc
+internal import FlowSystem
 
 /// The outcome of a write to the input of a program.
 package enum InputWritten: Sendable {

@@ -1,4 +1,4 @@
-import Glibc
+internal import FlowSystem
 
 /// One output of a program, read as it arrives: collected, split into lines for readers, and copied to
 /// the output of this process.

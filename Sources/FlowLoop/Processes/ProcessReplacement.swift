@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 
 /// Code that executes programs instead of the system, for tests. Called on the loop's thread.
 package protocol ProcessReplacement: AnyObject {

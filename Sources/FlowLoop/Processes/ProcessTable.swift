@@ -1,5 +1,4 @@
-internal import CFlowSystem
-import Glibc
+internal import FlowSystem
 
 /// The programs of a loop: those that run, and those that wait for room.
 package final class ProcessTable: LoopPrograms {

@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 import Synchronization
 
 /// Writes the output of a program to the output of this process or another destination, line by line, and a very

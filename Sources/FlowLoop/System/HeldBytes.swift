@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import Glibc
+internal import FlowSystem
 
 /// Counts the bytes that are held for the code of a loop, outside of its own memory; see
 /// `EventLoop.memoryMeter`.

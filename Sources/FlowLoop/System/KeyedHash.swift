@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 
 /// HMAC-SHA-256 by OpenSSL's libcrypto: a code that only those can make, or check, who have the key.
 ///

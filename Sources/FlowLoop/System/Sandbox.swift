@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 
 /// What a process may still do once it has entered the sandbox: the kernel enforces it by Landlock and a filter of
 /// system calls, also for the programs that the process starts and for C libraries.

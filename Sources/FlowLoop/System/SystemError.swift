@@ -1,4 +1,4 @@
-import Glibc
+internal import FlowSystem
 
 /// A failed system call, as a sentence.
 public struct SystemError: Error, Sendable, CustomStringConvertible {

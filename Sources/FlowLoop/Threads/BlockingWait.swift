@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 package import Synchronization
 
 /// A wait of a loop that blocks its thread, perhaps one that other code needs.

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 /// A few threads for work that would block a loop, shared by all loops of the process.
 ///

@@ -1,5 +1,4 @@
-internal import CFlowSystem
-internal import Glibc
+internal import FlowSystem
 internal import Synchronization
 
 /// A thread of its own with an event loop, for programs whose own threads mustn't wait.

@@ -1,4 +1,4 @@
-package import Glibc
+package import FlowSystem
 
 /// A lock with a condition: threads exclude each other, and wait for what another one changes.
 ///

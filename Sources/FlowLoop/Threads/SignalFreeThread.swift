@@ -1,4 +1,4 @@
-package import Glibc
+package import FlowSystem
 
 /// Threads that take no signals: a new thread has the signal mask of its creator, and signals are for the threads of
 /// the program.

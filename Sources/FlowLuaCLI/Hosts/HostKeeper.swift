@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 
 /// The process that starts the machines of a script, and a server for them, and ends all of them with the script, however
 /// that ends. Its first line for the script is a `HostReply`; the others are lines for the user.

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
+internal import FlowSystem
 
 /// The launcher of the machine on one host.
 final class HostLaunch: ProcessLineReader {

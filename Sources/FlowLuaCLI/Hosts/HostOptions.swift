@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
+internal import FlowSystem
 
 /// The options about machines that are started for a script: `--hosts` and those that begin with it.
 final class HostOptions {

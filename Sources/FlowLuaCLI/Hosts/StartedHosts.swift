@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 
 /// The machines that `--hosts` has started for a script: another process keeps them, and ends them with this one.
 final class StartedHosts {

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowJournal
-internal import Glibc
+internal import FlowSystem
 
 /// Texts about kept runs, for people.
 enum KeptRunText {

@@ -1,6 +1,5 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
-internal import Glibc
 internal import LuaVM
 
 /// Shows what the runs of a script execute, on the terminal of stderr: a tree below all other output.

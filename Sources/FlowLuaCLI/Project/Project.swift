@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
+internal import FlowSystem
 internal import LuaVM
 
 /// What `--init` writes into a folder: settings for editors, a `.gitignore`, a first flow and its test. Files that exist
@@ -192,10 +192,8 @@ enum AnnotationFolder {
 
   /// The folder of scripts/install beside the program's own; nil without /proc.
   private static var installed: ByteString? {
-    let link: ByteString = "/proc/self/exe"
-    let path = Keeping.absolute(link)
-    let parts = path.bytes.split(separator: UInt8(ascii: "/"))
-    guard path != link, parts.count > 1 else { return nil }
+    let parts = executablePath?.split(separator: UInt8(ascii: "/")) ?? []
+    guard parts.count > 1 else { return nil }
     let prefix = parts.dropLast(2).reduce("") { $0 + "/" + ByteString($1) } as ByteString
     return prefix + "/share/flowlua/library"
   }

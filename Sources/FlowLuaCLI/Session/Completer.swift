@@ -1,5 +1,5 @@
 internal import FlowScripting
-internal import Glibc
+internal import FlowSystem
 internal import LuaVM
 
 /// Finds completions for the cursor. No code of a script is run: fields are found in tables and in

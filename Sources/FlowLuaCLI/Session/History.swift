@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// The lines of all sessions, in a file. One chunk is one line, in which `\n` and `\\` mean a line
 /// break and a backslash. Sessions append each chunk to it at once, so that none loses another's.

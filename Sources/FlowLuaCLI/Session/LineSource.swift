@@ -1,7 +1,6 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
 internal import LuaVM
 
 /// The outcome of reading a line.

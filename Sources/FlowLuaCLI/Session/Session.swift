@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowScripting
-internal import Glibc
+internal import FlowSystem
 internal import LuaVM
 
 /// Reads lines and runs them. On a terminal, lines are edited, variables last and results are shown

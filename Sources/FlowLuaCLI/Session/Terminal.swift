@@ -1,6 +1,5 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
-internal import Glibc
 
 /// The capabilities of the terminal, if there is one.
 struct Terminal {

@@ -1,5 +1,5 @@
 package import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// Files of scripts on this machine, by the SHA-256 of their content.
 ///

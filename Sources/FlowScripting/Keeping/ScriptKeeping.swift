@@ -1,6 +1,6 @@
 package import FlowEngine
 package import FlowJournal
-internal import Glibc
+internal import FlowSystem
 
 /// Keeps the runs of a script, so that another process can continue them.
 ///

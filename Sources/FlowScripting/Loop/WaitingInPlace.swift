@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 @_spi(Scripting) package import LuaVM
 
 /// Waits of code that can't be parked: of the main chunk, and of code below a C function.

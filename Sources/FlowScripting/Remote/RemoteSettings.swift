@@ -1,6 +1,6 @@
 package import FlowEngine
 package import FlowRemote
-internal import Glibc
+internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// Where a script's ops with `thread = "remote"` execute.

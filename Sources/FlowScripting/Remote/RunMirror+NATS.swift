@@ -1,7 +1,7 @@
 package import FlowEngine
 package import FlowJournal
 internal import FlowRemote
-internal import Glibc
+internal import FlowSystem
 
 extension RunMirror {
   /// Keeps runs on servers of NATS.

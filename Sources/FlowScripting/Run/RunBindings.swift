@@ -1,5 +1,5 @@
 public import FlowEngine
-internal import Glibc
+internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// The methods and fields of a run.

@@ -1,6 +1,6 @@
 package import FlowEngine
 internal import FlowHTTP
-internal import Glibc
+internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// Runs as spans of OpenTelemetry, in the JSON of OTLP: ids in hexadecimal, times as strings of nanoseconds.

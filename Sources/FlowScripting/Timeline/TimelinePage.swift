@@ -1,5 +1,5 @@
 package import FlowEngine
-internal import Glibc
+internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// Runs as one HTML page that needs nothing else: what each op did when, what went wrong, and what the run

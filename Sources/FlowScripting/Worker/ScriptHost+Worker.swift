@@ -1,5 +1,5 @@
 package import FlowEngine
-internal import Glibc
+internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// The differences in the host of a worker, and the main host's view of workers.

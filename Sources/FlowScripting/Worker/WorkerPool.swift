@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowHTTP
-internal import Glibc
+internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// A task of a worker, on the main loop: notified on the loop's thread.

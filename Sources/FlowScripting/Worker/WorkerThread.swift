@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// The settings of a worker's thread.

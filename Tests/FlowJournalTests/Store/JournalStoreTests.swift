@@ -1,5 +1,5 @@
 import FlowEngine
-import Glibc
+import FlowSystem
 import Testing
 
 @testable import FlowJournal

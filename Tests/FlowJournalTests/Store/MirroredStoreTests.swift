@@ -1,6 +1,7 @@
 import FlowEngine
 @testable import FlowJournal
 import FlowLoop
+import FlowSystem
 import Testing
 
 /// A server that keeps runs, in memory; connections are made by several threads.

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 extension ProcessEnd {
   /// The result of the program of `request`, or the reason why there is none or the program was

@@ -1,4 +1,4 @@
-import Glibc
+internal import FlowSystem
 
 /// The ordered list of a run's events, confined to its loop's thread. Events are appended; beyond the log's
 /// limit old ones are dropped, see EventLog+Limit.swift.
@@ -369,14 +369,12 @@ public final class EventLog {
   private static let largestChunk = (1 << 20) / MemoryLayout<LogRecord>.stride
 
   private static func allocate(_ size: Int) -> UnsafeMutableBufferPointer<LogRecord> {
-    let page = 4096
     let bytes = size * MemoryLayout<LogRecord>.stride
     guard bytes >= 1 << 19 else { return .allocate(capacity: size) }
     // The pointer alone frees every chunk as it was allocated; records need no deinit.
-    let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: page)
-    // All pages at once: their page faults would cost more than writing the records does. (Huge pages
-    // are slow where a virtual machine has given its free memory back to its host.)
-    madvise(memory, bytes & ~(page - 1), MADV_POPULATE_WRITE)
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: pageSize)
+    // Page faults would cost more than writing the records does.
+    populate(memory, bytes)
     return UnsafeMutableBufferPointer(
       start: memory.bindMemory(to: LogRecord.self, capacity: size), count: size)
   }

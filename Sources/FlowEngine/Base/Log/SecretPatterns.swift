@@ -1,4 +1,4 @@
-import Glibc
+internal import FlowSystem
 
 /// Texts to search for in other texts: those of secrets, indexed by their first four bytes.
 ///

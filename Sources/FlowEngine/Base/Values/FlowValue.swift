@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 
 /// A value of a data bucket. Confined to the thread of its event loop.
 public enum FlowValue {

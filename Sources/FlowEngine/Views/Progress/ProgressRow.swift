@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 /// A row of a `ProgressTree`: an execution in progress, or a step that has ended. Texts have no secrets.
 package struct ProgressRow: Sendable, Equatable {

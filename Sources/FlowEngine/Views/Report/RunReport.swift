@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 /// Reports of runs in Markdown, for people who paste them and for the job summaries of CI services.
 package enum RunReport {

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import FlowSystem
 
 /// Writes the lines of a summary.
 struct SummaryWriter {

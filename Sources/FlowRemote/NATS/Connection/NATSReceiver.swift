@@ -1,6 +1,6 @@
 internal import CNats
 internal import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// Passes messages and changes of a connection from libnats' threads to its loop.
 ///

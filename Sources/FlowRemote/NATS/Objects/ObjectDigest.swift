@@ -1,4 +1,4 @@
-internal import CFlowSystem
+internal import FlowSystem
 internal import FlowEngine
 
 /// The SHA-256 of an object, which is computed while its parts come.

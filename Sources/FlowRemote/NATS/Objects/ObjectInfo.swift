@@ -1,5 +1,5 @@
 package import FlowEngine
-internal import Glibc
+internal import FlowSystem
 
 /// The description of an object, in the form that the `nats` tool and other clients read.
 package struct ObjectInfo: Sendable, Equatable {
