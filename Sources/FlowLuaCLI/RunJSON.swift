@@ -52,95 +52,35 @@ enum RunJSON {
   }
 }
 
-// Objects, and those that more than one option writes.
 extension JSONText {
-  /// Appends the name of a field, after a comma unless the object begins with it.
-  mutating func begin(_ name: String) {
-    append(raw: bytes.last == UInt8(ascii: "{") ? "\"\(name)\":" : ",\"\(name)\":")
-  }
-
-  mutating func field(_ name: String, _ number: Double) {
-    begin(name)
-    append(number)
-  }
-
-  mutating func field(_ name: String, _ number: some BinaryInteger) {
-    begin(name)
-    append(raw: "\(number)")
-  }
-
-  mutating func field(_ name: String, _ flag: Bool) {
-    begin(name)
-    append(raw: flag ? "true" : "false")
-  }
-
-  /// Appends a text, or nothing when there is none.
-  mutating func field(_ name: String, _ text: ByteString?) {
-    guard let text else { return }
-    begin(name)
-    append(text)
-  }
-
   /// Appends an event, with the fields of `run:events()`.
   mutating func append(_ event: RunEvent) {
-    append(raw: "{")
-    field("time", event.seconds)
-    field("kind", event.kind.nameBytes)
-    field("id", event.id)
-    if let parent = event.parent { field("parent", parent) }
-    field("path", event.pathBytes)
-    field("run", event.runBytes)
-    if let name = event.laneName { field("lane", name) } else { field("lane", event.lane) }
-    if let queued = event.queued { field("queued", queued.inSeconds) }
-    field("op", event.opBytes)
-    if event.index > 0 { field("index", event.index) }
-    field("label", event.labelBytes)
-    field("attempt", event.attempt)
-    field("message", event.messageBytes)
-    field("key", event.keyBytes)
-    field("value", event.valueBytes)
-    field("old_value", event.oldValue)
-    if let done = event.done { field("done", done) }
-    if let total = event.total { field("total", total) }
-    if let work = event.work {
-      if work.outcome != .running {
-        field("started", work.start(endedAt: event.seconds))
-        field("outcome", work.outcome.name)
+    object { json in
+      event.forEachField { field, value in
+        switch value {
+        case .bytes(let text): json.field(field.name, text)
+        case .integer(let number): json.field(field.name, number)
+        case .number(let number): json.field(field.name, number)
+        default: break
+        }
       }
-      field("method", work.method)
-      if work.method != nil { field("url", work.subject) }
-      if let status = work.status { field("status", status) }
-      if let signal = work.signal { field("signal", signal) }
-      if let process = work.process { field("pid", process) }
-      if let count = work.byteCount { field("bytes", count) }
-      field("error", work.error)
-      field("error_kind", work.errorKind)
     }
-    if let undo = event.undo {
-      field("started", undo.start(endedAt: event.seconds))
-      field("outcome", undo.outcome.name)
-      field("error", undo.error)
-      field("error_kind", undo.errorKind)
-    }
-    append(raw: "}")
   }
 
   /// Appends the field `error` of a run that has failed, with the fields that the script gave it.
   mutating func field(errorOf run: Run, _ host: ScriptHost?) {
     guard let error = run.error else { return }
-    begin("error")
-    append(raw: "{")
-    field("kind", error.kind.nameBytes)
-    field("message", error.messageBytes)
-    field("op", error.opBytes)
-    field("path", error.pathBytes)
-    if let host {
+    object("error") { json in
+      json.field("kind", error.kind.nameBytes)
+      json.field("message", error.messageBytes)
+      json.field("op", error.opBytes)
+      json.field("path", error.pathBytes)
+      guard let host else { return }
       var fields = JSONText()
       if host.appendFields(of: error, to: &fields) {
-        begin("fields")
-        append(fields)
+        json.begin("fields")
+        json.append(fields)
       }
     }
-    append(raw: "}")
   }
 }

@@ -340,6 +340,48 @@ package struct JSONText {
     }
   }
 
+  // MARK: Objects
+
+  /// Appends an object whose fields `body` writes, as a field of this name if there is one.
+  package mutating func object(_ name: ByteString? = nil, _ body: (inout JSONText) -> Void) {
+    if let name { begin(name) }
+    append(raw: "{")
+    body(&self)
+    append(raw: "}")
+  }
+
+  /// Appends the name of a field, after a comma unless its object begins with it. It needs no escapes.
+  package mutating func begin(_ name: ByteString) {
+    if bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
+    bytes.append(UInt8(ascii: "\""))
+    bytes += name.bytes
+    bytes.append(UInt8(ascii: "\""))
+    bytes.append(UInt8(ascii: ":"))
+  }
+
+  /// Appends a field, or nothing for nil.
+  package mutating func field(_ name: ByteString, _ text: ByteString?) {
+    guard let text else { return }
+    begin(name)
+    append(text)
+  }
+
+  package mutating func field(_ name: ByteString, _ number: (some BinaryInteger)?) {
+    guard let number else { return }
+    begin(name)
+    append(raw: "\(number)")
+  }
+
+  package mutating func field(_ name: ByteString, _ number: Double) {
+    begin(name)
+    append(number)
+  }
+
+  package mutating func field(_ name: ByteString, _ flag: Bool) {
+    begin(name)
+    append(raw: flag ? "true" : "false")
+  }
+
   private mutating func append(_ write: (UnsafeMutablePointer<CChar>) -> Int) {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 40) { buffer in
       guard let to = buffer.baseAddress else { return }

@@ -21,9 +21,10 @@ package struct RunTrace {
   package static func text(of runs: [RunSpans]) -> ByteString {
     let began = runs.map(\.started).min() ?? 0
     var trace = RunTrace(began: began)
-    trace.text.append(raw: "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"started\":")
-    trace.text.append(Double(began) / 1e9)
-    trace.text.append(raw: "},\"traceEvents\":[")
+    trace.text.append(raw: "{")
+    trace.text.field("displayTimeUnit", "ms")
+    trace.text.object("otherData") { $0.field("started", Double(began) / 1e9) }
+    trace.text.append(raw: ",\"traceEvents\":[")
     for (index, run) in runs.enumerated() { trace.add(run, process: index + 1) }
     trace.text.append(raw: "\n]}\n")
     return ByteString(trace.text.bytes)
@@ -56,42 +57,26 @@ package struct RunTrace {
     let error = run.error(of: span)
     let attempts = run.attempts(of: span)
     for (place, attempt) in attempts.enumerated() {
-      begin("X", name, process, row, at: run.started + attempt.start)
-      text.append(raw: ",\"dur\":")
-      text.append(Double(attempt.end - attempt.start) / 1e3)
-      let category = span.isKept ? "kept" : "\(span.kind)"
-      text.append(raw: ",\"cat\":\"\(category)\",\"args\":{\"path\":")
-      text.append(path)
-      // In the log of another run it would mean another execution.
-      if !span.isInChildRun {
-        text.append(raw: ",\"id\":")
-        text.append(Int64(truncatingIfNeeded: span.id))
+      add("X", name, process, row, at: run.started + attempt.start) {
+        $0.field("dur", Double(attempt.end - attempt.start) / 1e3)
+        $0.field("cat", span.isKept ? "kept" : ByteString(String(describing: span.kind)))
+        $0.object("args") {
+          $0.field("path", path)
+          // In the log of another run it would mean another execution.
+          if !span.isInChildRun { $0.field("id", span.id) }
+          if span.parent < 0 { $0.field("run", run.runID) }
+          $0.field("op", run.name(of: span))
+          if span.index > 0 { $0.field("index", span.index) }
+          $0.field("attempt", attempt.number)
+          $0.field("outcome", attempt.outcome.name)
+          $0.field("error", attempt.message)
+          $0.field("error_kind", attempt.errorKind?.nameBytes)
+          $0.field("kept", run.keptLine(of: span))
+          if place == 0, span.start > span.queued {
+            $0.field("queued_ms", Double(span.start - span.queued) / 1e6)
+          }
+        }
       }
-      if span.parent < 0 {
-        text.append(raw: ",\"run\":")
-        text.append(run.runID)
-      }
-      text.append(raw: ",\"op\":")
-      text.append(run.name(of: span))
-      if span.index > 0 { text.append(raw: ",\"index\":\(span.index)") }
-      text.append(raw: ",\"attempt\":\(attempt.number),\"outcome\":\"\(attempt.outcome)\"")
-      if let message = attempt.message {
-        text.append(raw: ",\"error\":")
-        text.append(message)
-      }
-      if let kind = attempt.errorKind {
-        text.append(raw: ",\"error_kind\":")
-        text.append(kind.nameBytes)
-      }
-      if let line = run.keptLine(of: span) {
-        text.append(raw: ",\"kept\":")
-        text.append(line)
-      }
-      if place == 0, span.start > span.queued {
-        text.append(raw: ",\"queued_ms\":")
-        text.append(Double(span.start - span.queued) / 1e6)
-      }
-      text.append(raw: "}}")
       if attempt.number <= span.retryCount {
         let next = place + 1 < attempts.count ? attempts[place + 1].start : nil
         instant(
@@ -107,21 +92,17 @@ package struct RunTrace {
   /// An undo, in the row of its op if that is free.
   private mutating func add(_ undo: SpanUndo, of run: RunSpans, _ process: Int, row: Int) {
     let path = run.path(of: undo)
-    begin("X", "undo \(undo.name)", process, row, at: run.started + undo.start)
-    text.append(raw: ",\"dur\":")
-    text.append(Double(undo.duration) / 1e3)
-    text.append(raw: ",\"cat\":\"undo\",\"args\":{\"path\":")
-    text.append(path)
-    text.append(raw: ",\"attempt\":\(undo.attempt),\"outcome\":\"\(undo.outcome)\"")
-    if let error = undo.error {
-      text.append(raw: ",\"error\":")
-      text.append(error)
+    add("X", "undo \(undo.name)", process, row, at: run.started + undo.start) {
+      $0.field("dur", Double(undo.duration) / 1e3)
+      $0.field("cat", "undo")
+      $0.object("args") {
+        $0.field("path", path)
+        $0.field("attempt", undo.attempt)
+        $0.field("outcome", undo.outcome.name)
+        $0.field("error", undo.error)
+        $0.field("error_kind", undo.errorKind)
+      }
     }
-    if let kind = undo.errorKind {
-      text.append(raw: ",\"error_kind\":")
-      text.append(kind)
-    }
-    text.append(raw: "}}")
     if let error = undo.error {
       instant("failure", error, path, process, row, at: run.started + undo.end)
     }
@@ -130,26 +111,25 @@ package struct RunTrace {
   /// A program or request: a slice within that of its op where nothing else is.
   private mutating func add(_ work: SpanWork, of run: RunSpans, _ process: Int, row: Int) {
     let logged = work.work
-    begin("X", logged.name, process, row, at: run.started + work.start)
-    text.append(raw: ",\"dur\":")
-    text.append(Double(work.end - work.start) / 1e3)
-    text.append(raw: ",\"cat\":\"\(logged.kind)\",\"args\":{\"path\":")
-    text.append(run.path(of: run.spans[Int(work.parent)]))
-    switch logged.kind {
-    case .program: text.append(raw: ",\"command\":")
-    case .request: text.append(raw: ",\"url\":")
-    case .wait: text.append(raw: ",\"for\":")
+    let subject: ByteString =
+      switch logged.kind {
+      case .program: "command"
+      case .request: "url"
+      case .wait: "for"
+      }
+    add("X", logged.name, process, row, at: run.started + work.start) {
+      $0.field("dur", Double(work.end - work.start) / 1e3)
+      $0.field("cat", ByteString(String(describing: logged.kind)))
+      $0.object("args") {
+        $0.field("path", run.path(of: run.spans[Int(work.parent)]))
+        $0.field(subject, logged.subject)
+        $0.field("outcome", logged.outcome.name)
+        $0.field("status", logged.status)
+        $0.field("signal", logged.signal)
+        $0.field("bytes", logged.byteCount)
+        $0.field("error", logged.error)
+      }
     }
-    text.append(logged.subject)
-    text.append(raw: ",\"outcome\":\"\(logged.outcome)\"")
-    if let status = logged.status { text.append(raw: ",\"status\":\(status)") }
-    if let signal = logged.signal { text.append(raw: ",\"signal\":\(signal)") }
-    if let count = logged.byteCount { text.append(raw: ",\"bytes\":\(count)") }
-    if let error = logged.error {
-      text.append(raw: ",\"error\":")
-      text.append(error)
-    }
-    text.append(raw: "}}")
   }
 
   /// How many ops and undos execute that execute no other op.
@@ -171,66 +151,53 @@ package struct RunTrace {
       count += change.change
       // Changes at the same time are one.
       if index + 1 < changes.count, changes[index + 1].time == change.time { continue }
-      begin("C", "running", process, nil, at: run.started + change.time)
-      text.append(raw: ",\"args\":{\"ops\":\(count)}}")
+      add("C", "running", process, nil, at: run.started + change.time) {
+        $0.object("args") { $0.field("ops", count) }
+      }
     }
   }
 
   // MARK: Events
 
-  private mutating func begin(
-    _ phase: String, _ name: ByteString, _ process: Int, _ row: Int?, at time: Int64
+  private mutating func add(
+    _ phase: ByteString, _ name: ByteString, _ process: Int, _ row: Int?, at time: Int64? = nil,
+    _ body: (inout JSONText) -> Void
   ) {
-    separate()
-    text.append(raw: "{\"ph\":\"\(phase)\",\"name\":")
-    text.append(name)
-    text.append(raw: ",\"pid\":\(process)")
-    if let row { text.append(raw: ",\"tid\":\(row + 1)") }
-    text.append(raw: ",\"ts\":")
-    text.append(Double(time - began) / 1e3)
+    text.append(raw: isFirst ? "\n" : ",\n")
+    isFirst = false
+    text.object {
+      $0.field("ph", phase)
+      $0.field("name", name)
+      $0.field("pid", process)
+      $0.field("tid", row.map { $0 + 1 })
+      if let time { $0.field("ts", Double(time - began) / 1e3) }
+      body(&$0)
+    }
   }
 
   private mutating func instant(
     _ name: ByteString, _ message: ByteString, _ path: ByteString, _ process: Int, _ row: Int,
     at time: Int64, wait: Int64? = nil
   ) {
-    begin("i", name, process, row, at: time)
-    text.append(raw: ",\"s\":\"t\",\"args\":{\"path\":")
-    text.append(path)
-    text.append(raw: ",\"message\":")
-    text.append(message)
-    if let wait {
-      text.append(raw: ",\"wait_ms\":")
-      text.append(Double(wait) / 1e6)
+    add("i", name, process, row, at: time) {
+      $0.field("s", "t")
+      $0.object("args") {
+        $0.field("path", path)
+        $0.field("message", message)
+        if let wait { $0.field("wait_ms", Double(wait) / 1e6) }
+      }
     }
-    text.append(raw: "}}")
   }
 
   private mutating func metadata(
-    _ name: String, _ process: Int, _ row: Int?, _ field: String, _ value: ByteString
+    _ name: ByteString, _ process: Int, _ row: Int?, _ field: ByteString, _ value: ByteString
   ) {
-    beginMetadata(name, process, row, field)
-    text.append(value)
-    text.append(raw: "}}")
+    add("M", name, process, row) { $0.object("args") { $0.field(field, value) } }
   }
 
   private mutating func metadata(
-    _ name: String, _ process: Int, _ row: Int?, _ field: String, _ value: Int
+    _ name: ByteString, _ process: Int, _ row: Int?, _ field: ByteString, _ value: Int
   ) {
-    beginMetadata(name, process, row, field)
-    text.append(raw: "\(value)}}")
-  }
-
-  private mutating func beginMetadata(_ name: String, _ process: Int, _ row: Int?, _ field: String)
-  {
-    separate()
-    text.append(raw: "{\"ph\":\"M\",\"name\":\"\(name)\",\"pid\":\(process)")
-    if let row { text.append(raw: ",\"tid\":\(row + 1)") }
-    text.append(raw: ",\"args\":{\"\(field)\":")
-  }
-
-  private mutating func separate() {
-    text.append(raw: isFirst ? "\n" : ",\n")
-    isFirst = false
+    add("M", name, process, row) { $0.object("args") { $0.field(field, value) } }
   }
 }

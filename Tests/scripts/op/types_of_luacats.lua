@@ -7,6 +7,7 @@ local function run(type, value)
 end
 for type, cases in pairs {
   ["string|nil"] = { yes = { "x" }, no = { 1 }, is_optional = true },
+  ["nil"] = { yes = {}, no = { 1, {} }, is_optional = true },
   ["nil | integer"] = { yes = { 1 }, no = { "x" }, is_optional = true },
   ["(string|nil)[]"] = { yes = { {}, { "a" } }, no = { { 1 }, "a" } },
   ["(string|integer)[]"] = { yes = { {}, { "a", 1 } }, no = { { 1.5 }, "a", { a = 1 } } },
@@ -36,7 +37,7 @@ for type, cases in pairs {
   check.equal(run(type).ok, cases.is_optional == true, type)
 end
 for _, type in ipairs { "table<string", "table<string>", "(string", "string)", "\"a", "{ a }", "{ a: string", "fun(", "1x",
-  "99999999999999999999", "nil", "|nil", ("("):rep(100) .. "string" .. (")"):rep(100) } do
+  "99999999999999999999", "|nil", ("("):rep(100) .. "string" .. (")"):rep(100) } do
   check.usage(function() flow.op("AOp", { needs = { x = type }, run = print }) end, "op", "type of 'x'")
 end
 -- A list with a hole says which item is missing.

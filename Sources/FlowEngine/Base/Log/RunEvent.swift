@@ -50,12 +50,7 @@ public struct RunEvent: Sendable {
     package var nameBytes: ByteString { Self.names[Int(rawValue)] }
 
     /// Made once, because reading a list of a million events needs it as often.
-    private static let names: [ByteString] = allCases.map { kind in
-      // As names of Lua: `undo_start`.
-      ByteString(
-        String(
-          String(describing: kind).flatMap { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }))
-    }
+    private static let names = allCases.map { ByteString(scriptName: $0) }
   }
 
   /// The time since the run started.
@@ -121,6 +116,110 @@ public struct RunEvent: Sendable {
   package let work: LoggedWork?
   /// Of an `undo`.
   package let undo: LoggedUndo?
+}
+
+extension ByteString {
+  /// The name of a case as Lua writes it: `undo_start`.
+  fileprivate init(scriptName value: some Any) {
+    self.init(
+      String(
+        String(describing: value).flatMap { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }))
+  }
+}
+
+extension RunEvent {
+  /// A field of an event as scripts and JSON have it:
+  ///
+  /// | field | meaning |
+  /// |---|---|
+  /// | `time` | seconds since the run began |
+  /// | `kind` | `start finish log set replace remove retry group case transition state progress program_start program request_start request undo_start undo kept` |
+  /// | `id` | the execution it is about: unique in the run, 0 for the run itself |
+  /// | `parent` | the `id` of the flow, group or op that encloses it |
+  /// | `path` | the names of all that encloses it and its own: `publish/ShardsOp #2/CountOp #1` |
+  /// | `run` | the id of the run, unique across processes |
+  /// | `lane` | 0 for the main thread, else the number of the worker, or the name of one of another machine: `gpu1/3` |
+  /// | `queued` | of an item's `start`: when it could have begun, in seconds since the run began |
+  /// | `op` | the name of the op it is about |
+  /// | `index` | the op's index in a group, from 1; absent outside of one |
+  /// | `label` | the label of the item, if its group gives labels |
+  /// | `attempt` | the number of the attempt at the op, from 1 |
+  /// | `message` | of `log` the message; of `finish`, `undo`, `kept`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command; of `request` method and URL |
+  /// | `key` | of `set`, `replace` and `remove` |
+  /// | `value` | the new value or a machine's new state as text, as a line shows it; `<redacted>` for a secret |
+  /// | `old_value` | of `replace` the previous value as text |
+  /// | `done`, `total` | of `progress` |
+  /// | `started` | of a program, request or undo, when it started: `time` is its end |
+  /// | `outcome` | how it ended for its task: `succeeded`, `failed` or `cancelled` |
+  /// | `method`, `url` | of a request; the URL without user and query |
+  /// | `status` | the exit status, or that of the response |
+  /// | `signal`, `pid` | of a program: the signal that has ended it, the number of its process |
+  /// | `bytes` | of a request: the size of the response's body |
+  /// | `error`, `error_kind` | of one that has failed: message and kind of the error |
+  package enum Field: Int, CaseIterable {
+    case time, kind, id, parent, path, run, lane, queued, op, index, label, attempt, message, key
+    case value, oldValue, done, total, started, outcome, method, url, status, signal, pid, bytes
+    case error, errorKind
+
+    /// Its name. Made once: a million events use each of them as often.
+    package var name: ByteString { Self.names[rawValue] }
+    private static let names = allCases.map { ByteString(scriptName: $0) }
+  }
+
+  /// Calls `body` with each field that the event has, in the order of `Field`, and its text or number.
+  package func forEachField(_ body: (Field, FlowValue) -> Void) {
+    func add(_ field: Field, _ text: ByteString?) {
+      if let text { body(field, .bytes(text)) }
+    }
+    func add(_ field: Field, _ number: (some BinaryInteger)?) {
+      if let number { body(field, .integer(Int64(truncatingIfNeeded: number))) }
+    }
+    // A script may have passed an integer.
+    func add(amount: Double?, _ field: Field) {
+      guard let amount else { return }
+      body(field, Int64(exactly: amount).map { .integer($0) } ?? .number(amount))
+    }
+    body(.time, .number(seconds))
+    body(.kind, .bytes(kind.nameBytes))
+    add(.id, id)
+    add(.parent, parent)
+    add(.path, pathBytes)
+    add(.run, runBytes)
+    if let laneName { add(.lane, laneName) } else { add(.lane, lane) }
+    if let queued { body(.queued, .number(queued.inSeconds)) }
+    add(.op, opBytes)
+    if index > 0 { add(.index, index) }
+    add(.label, labelBytes)
+    add(.attempt, attempt)
+    add(.message, messageBytes)
+    add(.key, keyBytes)
+    add(.value, valueBytes)
+    add(.oldValue, oldValue)
+    add(amount: done, .done)
+    add(amount: total, .total)
+    if let undo {
+      body(.started, .number(undo.start(endedAt: seconds)))
+      add(.outcome, undo.outcome.name)
+      add(.error, undo.error)
+      add(.errorKind, undo.errorKind)
+    }
+    guard let work else { return }
+    // The time of a start says when.
+    if work.outcome != .running {
+      body(.started, .number(work.start(endedAt: seconds)))
+      add(.outcome, work.outcome.name)
+    }
+    if let method = work.method {
+      add(.method, method)
+      add(.url, work.subject)
+    }
+    add(.status, work.status)
+    add(.signal, work.signal)
+    add(.pid, work.process)
+    add(.bytes, work.byteCount)
+    add(.error, work.error)
+    add(.errorKind, work.errorKind)
+  }
 }
 
 /// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.
