@@ -127,7 +127,7 @@ let package = Package(
             // `-static-stdlib` exports every symbol. What a shared library calls and this program
             // defines (`lua_resume`, which thereby replaces liblua's own) is exported regardless.
             "-Xlinker", "--no-export-dynamic",
-            // Without memory the program ends with a sentence, not by a signal: CFlowSystem/memory.c has what is called
+            // Without memory the program ends with a sentence, not by a signal: CFlowSystem/limits.c has what is called
             // in place of these functions.
             "-Xlinker", "--wrap=malloc", "-Xlinker", "--wrap=calloc", "-Xlinker", "--wrap=realloc",
             "-Xlinker", "--wrap=aligned_alloc", "-Xlinker", "--wrap=posix_memalign",

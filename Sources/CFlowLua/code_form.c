@@ -1,4 +1,4 @@
-// The parts that the encoder writes in forms of code only (code_forming.c): objects of the host, globals and modules that
+// The parts that the encoder writes in forms of code only (code_codec.c): objects of the host, globals and modules that
 // functions name, and tables whose keys have no order.
 #include "codec.h"
 

@@ -103,7 +103,7 @@ typedef struct encoder {
   met_object few[INLINE_OBJECTS];
 } encoder;
 
-// buffer.c
+// encoder.c
 /// Sees to room for so many bytes more; false when memory ran out.
 bool flowlua_buffer_reserve(flowlua_buffer *buffer, size_t count);
 void flowlua_put(lua_State *L, flowlua_buffer *out, const void *bytes, size_t count);
@@ -130,7 +130,7 @@ static inline size_t write_number(uint8_t *at, uint64_t number) {
   return count;
 }
 
-// keys.c
+// encoder.c
 /// Whether a key has a place in the order of keys. [-0, +0, -]
 bool flowlua_is_sortable(lua_State *L, int key);
 /// Whether a key is one of 1 to `listed`. [-0, +0, -]

@@ -51,3 +51,87 @@ int32_t flowlua_guard_globals(flowlua_state *state) {
   state->guarded_globals = reference;
   return LUA_OK;
 }
+
+// What the stand-alone interpreter does with global variables: they are looked up and set with
+// metamethods, and may hold anything.
+
+typedef struct global_call {
+  const char *name;
+  const flowlua_value *arguments;
+  int32_t count;
+  bool traceback;
+  int status;
+  int32_t result_count;
+} global_call;
+
+static int call_global(lua_State *L, void *argument) {
+  global_call *what = argument;
+  flowlua_require_room(L, what->count + 8, "too many arguments");
+  if (what->traceback) lua_pushcfunction(L, flowlua_traceback_handler);
+  lua_getglobal(L, what->name);
+  for (int32_t i = 0; i < what->count; i++) flowlua_push_plain(L, state_of(L), &what->arguments[i]);
+  what->status = lua_pcall(L, what->count, LUA_MULTRET, what->traceback ? 1 : 0);
+  what->result_count = lua_gettop(L) - (what->traceback ? 1 : 0);
+  return what->result_count;
+}
+
+int32_t flowlua_call_global(
+    flowlua_state *state, const char *name, const flowlua_value *arguments, int32_t count,
+    bool traceback, int32_t *result_count) {
+  global_call what = {name, arguments, count, traceback, LUA_OK, 0};
+  int32_t status = flowlua_protect(state, call_global, &what);
+  *result_count = what.result_count;
+  return status != LUA_OK ? status : what.status;
+}
+
+typedef struct global_argument {
+  const char *name;
+  const flowlua_value *value;
+} global_argument;
+
+static int assign_global(lua_State *L, void *argument) {
+  const global_argument *what = argument;
+  flowlua_push_plain(L, state_of(L), what->value);
+  lua_setglobal(L, what->name);
+  return 0;
+}
+
+int32_t flowlua_assign_global(flowlua_state *state, const char *name, const flowlua_value *value) {
+  global_argument what = {name, value};
+  return flowlua_protect(state, assign_global, &what);
+}
+
+static int read_global(lua_State *L, void *argument) {
+  lua_getglobal(L, argument);
+  return 1;
+}
+
+int32_t flowlua_read_global(flowlua_state *state, const char *name) {
+  return flowlua_protect(state, read_global, (void *)name);
+}
+
+typedef struct script_call {
+  int32_t function;
+  int status;
+} script_call;
+
+/// The arguments are what `arg` holds by now, from 1 on.
+static int call_script(lua_State *L, void *argument) {
+  script_call *what = argument;
+  lua_pushcfunction(L, flowlua_traceback_handler);
+  flowlua_push_reference(state_of(L), L, what->function);
+  if (lua_getglobal(L, "arg") != LUA_TTABLE) return luaL_error(L, "'arg' is not a table");
+  int count = (int)luaL_len(L, -1);
+  luaL_checkstack(L, count + 3, "too many arguments to script");
+  for (int i = 1; i <= count; i++) lua_rawgeti(L, 3, i);
+  lua_remove(L, 3);
+  what->status = lua_pcall(L, count > 0 ? count : 0, LUA_MULTRET, 1);
+  if (what->status == LUA_OK) return 0;
+  return 1;
+}
+
+int32_t flowlua_call_script(flowlua_state *state, int32_t function) {
+  script_call what = {function, LUA_OK};
+  int32_t status = flowlua_protect(state, call_script, &what);
+  return status != LUA_OK ? status : what.status;
+}

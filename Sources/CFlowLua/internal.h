@@ -218,7 +218,7 @@ struct flowlua_state {
   lua_State *volatile running;
   // Also read by the watchdog.
   _Atomic(flowlua_coroutine *) activity;
-  // What signals have asked for, in bits; see interrupt.c.
+  // What signals have asked for, in bits; see hooks.c.
   _Atomic(uint8_t) requests;
   /// What an interruption raises: a reference, or 0 for a text.
   int32_t interruption;
@@ -233,14 +233,14 @@ struct flowlua_state {
   uint16_t last_hook_version;
   lua_CFunction set_hook;  // the standard debug.sethook
   lua_Hook stop_hook;      // of the coroutines that are to stop
-  // The limit of instructions; see counting.c.
+  // The limit of instructions; see requests.c.
   bool counts;
   bool has_exceeded_instructions;
   bool raises_by_message;
   int64_t instructions_left;  // that were granted to no coroutine
   uint16_t
       close_depth;  // how many coroutines are being closed, each by a `__close` of the one before
-  /// Whether no metatable of a script may have a finalizer; see finalizers.c.
+  /// Whether no metatable of a script may have a finalizer; see current.c.
   bool refuses_finalizers;
   void *parked_wait;
   bool closing;
@@ -280,7 +280,7 @@ struct flowlua_state {
   size_t outside_collected;
   /// Whether the code that runs is to raise the error of lack of memory.
   bool is_beyond;
-  /// Beyond so many bytes a state that grows looks whether the host's reserve is left; see reserve.c.
+  /// Beyond so many bytes a state that grows looks whether the host's reserve is left; see memory.c.
   size_t looks_from;
   uint64_t failing_allocation;
   /// The request that was made to fail, whose repetition after a collection fails as well.
@@ -343,7 +343,7 @@ struct flowlua_state {
   // lua_topointer gives for them.
   int32_t json_marks[2];
   const void *json_mark_identities[2];
-  captured_warnings *warnings;  // NULL for Lua's own; see captured_output.c
+  captured_warnings *warnings;  // NULL for Lua's own; see output.c
   uint32_t withheld;            // see flowlua_configuration
   uint8_t layout;               // whether tables are laid out as layout.c knows it
   uint8_t frames;               // the same of frames
@@ -438,7 +438,7 @@ static inline bool is_stopping(const flowlua_state *state) {
 
 // memory.c
 /// The functions of the C library, which return NULL without memory. In the program malloc and realloc end the process
-/// then, as most that call them don't look (CFlowSystem/memory.c); the linker gives these names to them.
+/// then, as most that call them don't look (CFlowSystem/limits.c); the linker gives these names to them.
 void *__real_malloc(size_t size);
 void *__real_realloc(void *block, size_t size);
 /// As calloc, aligned_alloc and strdup; all can be made to fail, as flowlua_resize_own can. The memory is freed by free.
@@ -457,7 +457,7 @@ void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
 
-// budget.c
+// memory.c
 /// The bytes that are left.
 size_t flowlua_budget_room(const flowlua_budget *budget);
 /// How often a state didn't get what it needed.
@@ -470,7 +470,7 @@ size_t flowlua_take_rest(flowlua_budget *budget, size_t most);
 void flowlua_take_anyway(flowlua_budget *budget, size_t bytes);
 void flowlua_give_room(flowlua_budget *budget, size_t bytes);
 
-// reserve.c
+// memory.c
 /// Whether the system still gives what a host needs.
 bool flowlua_reserve_exists(void);
 /// Whether a block that grows would take what is left for the host.
@@ -480,7 +480,7 @@ void flowlua_note_collection(flowlua_state *state);
 /// Called after a whole collection, which has released what garbage held outside.
 void flowlua_note_outside_collected(flowlua_state *state);
 
-// room.c
+// memory.c
 /// Raises LUA_ERRMEM. [-0, +0, m]
 void flowlua_raise_memory(lua_State *L);
 /// luaL_checkstack, but lack of memory is called so. [-0, +0, v]
@@ -490,7 +490,7 @@ void flowlua_require_room(lua_State *L, int32_t count, const char *purpose);
 /// Asks for the termination that flowlua_owe_termination has put off. [-0, +0, -]
 void flowlua_repay_termination(flowlua_state *state);
 
-// counting.c
+// requests.c
 /// Lets a coroutine execute its next instructions, as many as are left and as it gets at a time. [-0, +0, -]
 void flowlua_grant_instructions(flowlua_state *state, lua_State *L);
 /// Called before a coroutine is resumed, in states with a limit.
@@ -498,14 +498,14 @@ void flowlua_begin_counting(flowlua_state *state, lua_State *co);
 /// Called for a coroutine that continues to execute, or is closed.
 void flowlua_continue_counting(flowlua_state *state, lua_State *L);
 
-// finalizers.c
+// current.c
 /// Refuses `__gc` in the metatables of scripts. Called when the libraries are open. [-0, +0, m]
 void flowlua_refuse_finalizers(lua_State *L);
 /// Takes `__gc` out of the metatable on top, where it is refused: before the host sets one that scripts can
 /// reach. [-0, +0, v]
 void flowlua_strip_finalizer(lua_State *L);
 
-// arming.c
+// requests.c
 #if defined(__has_feature)
 #define HAS_REST_HOOK __has_feature(thread_sanitizer)
 #else
@@ -568,18 +568,18 @@ bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
 bool flowlua_read_scalar_of(lua_State *L, int index, int type, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
 
-// view.c
+// tables.c
 /// What a view has its source at, as its only key: the table that it shows, or an object that is read key by
 /// key, until all of it is wanted.
 extern const char flowlua_view_key;
 /// Pushes the table that the view at an index shows; false for any other value. [-0, +(0|1), e]
 bool flowlua_push_viewed(lua_State *L, int32_t index);
 
-// marks.c
+// values.c
 /// The mark of a marked value, which is its first user value; 0 for anything else. [-0, +0, -]
 int32_t flowlua_mark_at(flowlua_state *state, lua_State *L, int index);
 
-// json_marks.c
+// references.c
 /// Pushes the metatable that marks arrays, or objects; made when it is first needed. [-0, +1, m]
 void flowlua_push_json_mark(lua_State *L, flowlua_state *state, bool is_array);
 
@@ -616,11 +616,11 @@ void flowlua_begin_grace(flowlua_coroutine *coroutine);
 void flowlua_end_grace(flowlua_coroutine *coroutine);
 void flowlua_forget_state(flowlua_state *state);
 
-// closing.c
+// body.c
 /// Whether the running coroutine `L`, or the innermost one of the scheduler, is in a `__close`. [-0, +0, -]
 bool flowlua_runs_close(lua_State *L);
 
-// interrupt.c
+// hooks.c
 /// Does what signals have asked for. Called by the hook, with the running coroutine. [-0, +0, v]
 void flowlua_answer_requests(lua_State *L);
 

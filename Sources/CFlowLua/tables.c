@@ -165,3 +165,150 @@ int32_t flowlua_each_field(
       .table = table, .names = names, .end = names + length, .each = each, .argument = argument};
   return flowlua_protect(state, walk_fields, &what);
 }
+
+// Views of tables: they show a table and refuse to be changed.
+//
+// A view of a table that isn't empty has one entry, from an address of ours to the table it shows, or to an
+// object that is read key by key until something wants all of it. What reads tables without metamethods thus
+// meets a key that no data has and doesn't take the view for an empty table. `next(view)` distinguishes an
+// empty one from others; `pairs` iterates over it.
+
+const char flowlua_view_key;
+
+/// Puts the table that the source on top is read into in its place, in a view too; false when there is none.
+/// [-0, +0, e]
+static bool read_source(lua_State *L, int32_t view) {
+  flowlua_require_room(L, 4, "a view");
+  if (!lua_getmetatable(L, view)) return false;
+  lua_rawgetp(L, -1, &flowlua_view_key);
+  lua_replace(L, -2);
+  if (lua_type(L, -1) != LUA_TFUNCTION) {
+    lua_settop(L, -2);
+    return false;
+  }
+  lua_insert(L, -2);
+  lua_call(L, 1, 1);
+  if (lua_type(L, -1) != LUA_TTABLE) return false;
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, view, &flowlua_view_key);
+  return true;
+}
+
+bool flowlua_push_viewed(lua_State *L, int32_t index) {
+  if (lua_type(L, index) != LUA_TTABLE) return false;
+  index = lua_absindex(L, index);
+  int type = lua_rawgetp(L, index, &flowlua_view_key);
+  if (type == LUA_TTABLE || (type == LUA_TUSERDATA && read_source(L, index))) return true;
+  lua_settop(L, -2);
+  return false;
+}
+
+static int push_shown(lua_State *L, void *argument) {
+  flowlua_push_reference(state_of(L), L, *(int32_t *)argument);
+  flowlua_push_viewed(L, 1);
+  return 1;
+}
+
+int32_t flowlua_push_shown(flowlua_state *state, int32_t table) {
+  return flowlua_protect(state, push_shown, &table);
+}
+
+// MARK: - Views
+
+/// `__index`. Of a copy that somebody made of a view, with its metatable, it is nil.
+static int view_index(lua_State *L) {
+  lua_settop(L, 2);
+  if (lua_type(L, 1) == LUA_TTABLE && lua_rawgetp(L, 1, &flowlua_view_key) == LUA_TUSERDATA) {
+    if (lua_type(L, 2) != LUA_TSTRING) return 0;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 3);
+    lua_pushvalue(L, 2);
+    lua_call(L, 2, 2);
+    if (lua_toboolean(L, 4)) flowlua_push_viewed(L, 1);
+    lua_settop(L, 3);
+    return 1;
+  }
+  lua_settop(L, 2);
+  if (!flowlua_push_viewed(L, 1)) return 0;
+  lua_pushvalue(L, 2);
+  lua_rawget(L, -2);
+  return 1;
+}
+
+static int view_length(lua_State *L) {
+  if (!flowlua_push_viewed(L, 1)) lua_settop(L, 1);
+  lua_pushinteger(L, (lua_Integer)lua_rawlen(L, -1));
+  return 1;
+}
+
+static int view_next(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 2);
+  if (lua_next(L, 1)) return 2;
+  lua_pushnil(L);
+  return 1;
+}
+
+/// `__pairs`. What is walked is the table itself, so that only the first call has to look for it.
+static int view_pairs(lua_State *L) {
+  lua_settop(L, 1);
+  lua_pushcfunction(L, view_next);
+  if (!flowlua_push_viewed(L, 1)) lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  return 3;
+}
+
+typedef struct view_functions {
+  int32_t refuse, read, read_all;
+} view_functions;
+
+static int make_view_metatable(lua_State *L, void *argument) {
+  const view_functions *functions = argument;
+  lua_createtable(L, 0, 6);
+  flowlua_push_reference(state_of(L), L, functions->read);
+  lua_pushcclosure(L, view_index, 1);
+  lua_setfield(L, 1, "__index");
+  lua_pushcfunction(L, view_length);
+  lua_setfield(L, 1, "__len");
+  lua_pushcfunction(L, view_pairs);
+  lua_setfield(L, 1, "__pairs");
+  flowlua_push_reference(state_of(L), L, functions->refuse);
+  lua_setfield(L, 1, "__newindex");
+  flowlua_push_reference(state_of(L), L, functions->read_all);
+  lua_rawsetp(L, 1, &flowlua_view_key);
+  lua_pushboolean(L, false);
+  lua_setfield(L, 1, "__metatable");
+  return 1;
+}
+
+int32_t flowlua_make_view_metatable(
+    flowlua_state *state, int32_t refuse, int32_t read, int32_t read_all) {
+  view_functions functions = {refuse, read, read_all};
+  return flowlua_protect(state, make_view_metatable, &functions);
+}
+
+typedef struct table_pair {
+  int32_t first, second;
+} table_pair;
+
+static int make_view(lua_State *L, void *argument) {
+  const table_pair *what = argument;
+  lua_createtable(L, 0, 1);
+  flowlua_push_reference(state_of(L), L, what->first);
+  bool is_filled = lua_type(L, 2) == LUA_TUSERDATA;
+  if (!is_filled) lua_pushnil(L);
+  if (is_filled || lua_next(L, 2)) {
+    lua_settop(L, 2);
+    lua_rawsetp(L, 1, &flowlua_view_key);
+  }
+  lua_settop(L, 1);
+  flowlua_push_reference(state_of(L), L, what->second);
+  flowlua_strip_finalizer(L);
+  lua_setmetatable(L, 1);
+  return 1;
+}
+
+int32_t flowlua_make_view(flowlua_state *state, int32_t source, int32_t metatable) {
+  table_pair what = {source, metatable};
+  return flowlua_protect(state, make_view, &what);
+}

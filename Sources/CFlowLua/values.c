@@ -1,6 +1,7 @@
 // Values from Swift to Lua and back, errors of Swift, and handles.
 #include <stdlib.h>
 
+#include "internal.h"
 #include "layout.h"
 
 // MARK: - Swift errors on their way through Lua
@@ -271,4 +272,121 @@ int64_t flowlua_list_count(flowlua_state *state, lua_State *L, int32_t index, ui
 bool flowlua_in_finalizer(lua_State *L) {
   // While a finalizer runs, 5.4.4 returns -1 to every question about the collector.
   return lua_gc(L, LUA_GCCOUNT) < 0;
+}
+
+// Marked values: what a function of a script returns when it has more to return than a value.
+
+/// What a marked value holds besides the value; recognized by content, as all userdata of ours.
+typedef struct mark_block {
+  uint64_t magic;
+  int32_t mark;
+} mark_block;
+
+/// No type of objects has this number.
+static uint64_t mark_magic(const flowlua_state *state) { return ~state->magic_base; }
+
+/// Upvalues: the mark and the metatable. [-, +1, m]
+static int mark_value(lua_State *L) {
+  flowlua_state *state = state_of(L);
+  lua_settop(L, 1);
+  mark_block *block = lua_newuserdatauv(L, sizeof(mark_block), 1);
+  block->magic = mark_magic(state);
+  block->mark = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  lua_pushvalue(L, lua_upvalueindex(2));
+  // Only a table counts: debug.setupvalue may have put anything there.
+  flowlua_strip_finalizer(L);
+  if (lua_type(L, -1) == LUA_TTABLE) lua_setmetatable(L, -2);
+  lua_settop(L, 2);
+  return 1;
+}
+
+typedef struct mark_argument {
+  int32_t mark;
+  int32_t metatable;
+} mark_argument;
+
+static int make_marker(lua_State *L, void *argument) {
+  const mark_argument *what = argument;
+  lua_pushinteger(L, what->mark);
+  flowlua_push_reference(state_of(L), L, what->metatable);
+  lua_pushcclosure(L, mark_value, 2);
+  return 1;
+}
+
+int32_t flowlua_make_marker(flowlua_state *state, int32_t mark, int32_t metatable) {
+  mark_argument what = {mark, metatable};
+  return flowlua_protect(state, make_marker, &what);
+}
+
+int32_t flowlua_mark_at(flowlua_state *state, lua_State *L, int index) {
+  if (lua_rawlen(L, index) != sizeof(mark_block)) return 0;
+  const mark_block *block = lua_touserdata(L, index);
+  return block != NULL && block->magic == mark_magic(state) ? block->mark : 0;
+}
+
+int32_t flowlua_unmark(flowlua_state *state, lua_State *L) {
+  if (lua_type(L, -1) != LUA_TUSERDATA) return 0;
+  int32_t mark = flowlua_mark_at(state, L, -1);
+  if (mark != 0) {
+    lua_getiuservalue(L, -1, 1);
+    lua_rotate(L, -2, 1);
+    lua_settop(L, -2);
+  }
+  return mark;
+}
+
+// Integers for strings, which Swift compares instead of bytes.
+
+/// Where a string that is interned is remembered by its address. The table of interned strings keeps
+/// it alive, so that no other string can come to have the address.
+static interned_string *remembered(flowlua_state *state, const void *string) {
+  uintptr_t bits = (uintptr_t)string;
+  return &state->interned[(bits >> 4 ^ bits >> 10) % INTERNED_CACHE];
+}
+
+int64_t flowlua_interned(flowlua_state *state, lua_State *L, int32_t index) {
+  // Of what isn't a string it is NULL, or an address where no string can be.
+  const void *string = lua_topointer(L, index);
+  interned_string *place = remembered(state, string);
+  if (place->string == string && string != NULL) return place->integer;
+  size_t length;
+  if (flowlua_bytes(L, index, &length) == NULL) return -1;
+  if (!lua_checkstack(L, 3)) return -1;
+  index = lua_absindex(L, index);
+  lua_pushvalue(state->anchor, ANCHOR_INTERNED);
+  lua_xmove(state->anchor, L, 1);
+  lua_pushvalue(L, index);
+  int64_t result = lua_rawget(L, -2) == LUA_TNUMBER ? lua_tointegerx(L, -1, NULL) : -1;
+  lua_settop(L, -3);
+  // A long string may be another one than the interned one that it equals.
+  if (result >= 0 && length <= SHORT_STRING) *place = (interned_string){string, result};
+  return result;
+}
+
+typedef struct intern_argument {
+  const char *bytes;
+  size_t count;
+  int64_t integer;
+} intern_argument;
+
+static int intern(lua_State *L, void *argument) {
+  flowlua_state *state = state_of(L);
+  const intern_argument *what = argument;
+  lua_pushvalue(state->anchor, ANCHOR_INTERNED);
+  lua_xmove(state->anchor, L, 1);
+  lua_pushlstring(L, what->bytes, what->count);
+  lua_pushinteger(L, what->integer);
+  lua_rawset(L, -3);
+  return 0;
+}
+
+int32_t flowlua_intern(flowlua_state *state, lua_State *L, int32_t index, int64_t integer) {
+  // Read here: in the protected call the index would mean another frame. The caller's stack keeps
+  // the string alive.
+  intern_argument what = {NULL, 0, integer};
+  what.bytes = flowlua_bytes(L, index, &what.count);
+  if (what.bytes == NULL) return LUA_OK;
+  return flowlua_protect(state, intern, &what);
 }

@@ -9,7 +9,7 @@
 
 // MARK: - Memory
 
-/// The functions of the C library, which return NULL without memory; see memory.c.
+/// The functions of the C library, which return NULL without memory; see limits.c.
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *block, size_t size);

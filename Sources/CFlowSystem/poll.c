@@ -1,11 +1,14 @@
 // Descriptors: those that wake a loop, and waiting for them.
-#include "CFlowSystem.h"
-
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "CFlowSystem.h"
+#include "internal.h"
 
 int flowsystem_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
@@ -58,4 +61,25 @@ int flowsystem_epoll_take(int epoll, struct flowsystem_ready *ready, int capacit
     ready[i].writing = ended || (events[i].events & EPOLLOUT) != 0;
   }
   return count < 0 ? 0 : count;
+}
+
+// The event loop whose code a thread executes.
+
+static _Thread_local void *current_loop;
+
+void *flowsystem_current_loop(void) { return current_loop; }
+
+void flowsystem_set_current_loop(void *loop) { current_loop = loop; }
+
+// The loop that signals wake.
+
+static _Atomic(int) wake_descriptor = -1;
+
+void flowsystem_wake_by_signals(int wake) { atomic_store(&wake_descriptor, wake); }
+
+void flowsystem_wake_loop(void) {
+  int descriptor = atomic_load(&wake_descriptor);
+  uint64_t one = 1;
+  // A failure needs no handling: the loop is awake then.
+  if (descriptor >= 0 && write(descriptor, &one, sizeof one) < 0) errno = 0;
 }
