@@ -44,6 +44,7 @@ struct ccurl_library {
   CURLUcode (*curl_url_get)(CURLU *url, CURLUPart part, char **text, unsigned int flags);
   const char *(*curl_url_strerror)(CURLUcode code);
   void (*curl_free)(void *memory);
+  time_t (*curl_getdate)(const char *text, const time_t *unused);
 };
 
 /// Filled by ccurl_load.

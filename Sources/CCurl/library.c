@@ -30,7 +30,7 @@ static bool find_all(void *library) {
       && FIND(curl_mime_filedata) && FIND(curl_mime_filename) && FIND(curl_mime_type)
       && FIND(curl_share_init) && FIND(curl_share_cleanup) && FIND(curl_share_setopt)
       && FIND(curl_url) && FIND(curl_url_cleanup) && FIND(curl_url_set) && FIND(curl_url_get)
-      && FIND(curl_url_strerror) && FIND(curl_free);
+      && FIND(curl_url_strerror) && FIND(curl_free) && FIND(curl_getdate);
 #undef FIND
 }
 
@@ -57,4 +57,8 @@ static void load(void) {
 const char *ccurl_load(void) {
   pthread_once(&once, load);
   return problem[0] == '\0' ? NULL : problem;
+}
+
+int64_t ccurl_date(const char *text) {
+  return ccurl_load() == NULL ? (int64_t)ccurl_library.curl_getdate(text, NULL) : -1;
 }

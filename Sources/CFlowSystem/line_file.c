@@ -2,8 +2,8 @@
 // pipe keeps the program waiting.
 //
 // A process that is killed within write(2) leaves a part of what it wrote, as the kernel copies page by
-// page. (Of 341 processes that were killed while they wrote, 12 left a part of a line.) So another process,
-// which gets the lines through a pipe, writes a file: it ends when the pipe does, after the last whole line.
+// page: of 341 processes that were killed while they wrote, 12 left a part of a line. Readers ignore a last line
+// without an end, and the next process begins a line of its own.
 #include "internal.h"
 
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,8 +33,6 @@ struct flowsystem_line_file {
   /// How many lines haven't been written, and how many of them never will be.
   uint64_t waiting;
   uint64_t dropped;
-  /// How many lines were taken.
-  uint64_t taken;
   /// Why nothing more is taken; 0 as long as it is.
   int problem;
   bool ends;
@@ -46,8 +43,6 @@ struct flowsystem_line_file {
   pthread_t thread;
   char *path;
   int fd;
-  /// Where the process that writes a file reports at its end; else -1.
-  int reports;
   bool is_file;
   bool is_terminal;
 };
@@ -95,127 +90,13 @@ static uint64_t count_lines(const char *bytes, size_t count) {
   return lines;
 }
 
-/// What the process that writes a file has done.
-typedef struct {
-  uint64_t lines;
-  int problem;
-} report;
-
-/// Appends whole lines from a pipe to a file, until the pipe ends.
-static report copy_lines(int pipe, int fd) {
-  report result = {0, 0};
-  char *buffer = NULL;
-  size_t count = 0;
-  size_t room = 0;
-  while (result.problem == 0) {
-    if (room - count < BATCH) {
-      room = room == 0 ? 2 * BATCH : 2 * room;
-      char *larger = flowsystem_resize(buffer, room);
-      if (larger == NULL) {
-        result.problem = ENOMEM;
-        break;
-      }
-      buffer = larger;
-    }
-    ssize_t got = read(pipe, buffer + count, room - count);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    const char *end = memrchr(buffer + count, '\n', (size_t)got);
-    count += (size_t)got;
-    if (end == NULL) continue;
-    size_t whole = (size_t)(end - buffer) + 1;
-    size_t written = write_all(fd, buffer, whole);
-    if (written < whole) {
-      result.problem = errno;
-      size_t part = 0;
-      while (part < written && buffer[written - part - 1] != '\n') part++;
-      remove_partial_line(fd, part);
-      whole = written - part;
-    }
-    result.lines += count_lines(buffer, whole);
-    count -= whole;
-    memmove(buffer, buffer + whole, count);
-  }
-  free(buffer);
-  return result;
-}
-
-/// Starts the process that writes the file, whose descriptor becomes that of a pipe. Returns 0 or an errno.
-static int start_process(flowsystem_line_file *file) {
-  int lines[2];
-  int reports[2];
-  if (pipe2(lines, O_CLOEXEC) != 0) return errno;
-  if (pipe2(reports, O_CLOEXEC) != 0) {
-    int problem = errno;
-    close(lines[0]);
-    close(lines[1]);
-    return problem;
-  }
-  // No signal ends the process before its pipe ends.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  pid_t child = fork();
-  int problem = child < 0 ? errno : 0;
-  if (child == 0) {
-    // It is nobody's child: no part of the program, and no script, waits for it.
-    if (fork() != 0) _exit(0);
-    // It holds nothing open that others wait to be closed.
-    int fds[3] = {
-        fcntl(lines[0], F_DUPFD, 3), fcntl(reports[1], F_DUPFD, 3), fcntl(file->fd, F_DUPFD, 3)};
-    for (int fd = 0; fd < 3; fd++)
-      if (fds[fd] < 0 || dup2(fds[fd], fd) < 0) _exit(1);
-    close_range(3, ~0U, 0);
-    report result = copy_lines(0, 2);
-    write_all(1, (const char *)&result, sizeof result);
-    _exit(0);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  close(lines[0]);
-  close(reports[1]);
-  if (problem != 0) {
-    close(lines[1]);
-    close(reports[0]);
-    return problem;
-  }
-  while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
-  }
-  close(file->fd);
-  file->fd = lines[1];
-  file->reports = reports[0];
-  return 0;
-}
-
-/// Ends the pipe and waits for the report of the process, which is the outcome. Called by the thread.
-static void end_process(flowsystem_line_file *file, int *problem) {
-  close(file->fd);
-  file->fd = -1;
-  report result = {0, EIO};
-  size_t count = 0;
-  while (count < sizeof result) {
-    ssize_t got = read(file->reports, (char *)&result + count, sizeof result - count);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    count += (size_t)got;
-  }
-  pthread_mutex_lock(&file->mutex);
-  // Without a report nobody knows what was written.
-  if (count == sizeof result) {
-    file->waiting = file->taken > result.lines ? file->taken - result.lines : 0;
-    *problem = result.problem;
-  } else if (*problem == 0) {
-    *problem = EIO;
-  }
-  pthread_mutex_unlock(&file->mutex);
-}
-
 /// Writes whole lines; returns 0 or an errno.
 static int write_lines(flowsystem_line_file *file, const char *bytes, size_t count) {
   if (file->is_terminal) flowsystem_hide_status();
   size_t done = write_all(file->fd, bytes, count);
   if (done == count) return 0;
   int problem = errno;
-  if (!file->is_file || file->reports >= 0) return problem;
+  if (!file->is_file) return problem;
   size_t part = 0;
   while (part < done && bytes[done - part - 1] != '\n') part++;
   remove_partial_line(file->fd, part);
@@ -279,11 +160,6 @@ static void *write_until_end(void *context) {
     free(queue);
     pthread_mutex_lock(&file->mutex);
   }
-  if (file->reports >= 0) {
-    pthread_mutex_unlock(&file->mutex);
-    end_process(file, &problem);
-    pthread_mutex_lock(&file->mutex);
-  }
   if (problem != 0) {
     file->problem = problem;
     file->count = 0;
@@ -314,7 +190,6 @@ static int queue_line(flowsystem_line_file *file, const char *line, size_t count
   memcpy(file->queue + file->count, line, count);
   file->count += count;
   file->waiting++;
-  file->taken++;
   return 0;
 }
 
@@ -352,21 +227,19 @@ static int open_file(flowsystem_line_file *file, const char *path) {
   if (fstat(file->fd, &status) != 0) return errno;
   file->is_file = S_ISREG(status.st_mode);
   if (path != NULL && isatty(file->fd) != 0) file->is_terminal = true;
-  if (path == NULL || !file->is_file) return 0;
-  if (status.st_size == 0) return start_process(file);
+  if (path == NULL || !file->is_file || status.st_size == 0) return 0;
   // The last line of an earlier process may be incomplete: lines begin after it.
   int reader = open(path, O_RDONLY | O_CLOEXEC);
   char last = '\n';
   if (reader >= 0 && pread(reader, &last, 1, status.st_size - 1) == 1 && last != '\n')
     queue_line(file, "\n", 1);
   if (reader >= 0) close(reader);
-  return start_process(file);
+  return 0;
 }
 
 /// Frees the file, whose thread has ended or never was.
 static void release(flowsystem_line_file *file) {
   if (file->fd >= 0) close(file->fd);
-  if (file->reports >= 0) close(file->reports);
   pthread_cond_destroy(&file->changed);
   pthread_mutex_destroy(&file->mutex);
   free(file->queue);
@@ -381,7 +254,6 @@ flowsystem_line_file *flowsystem_line_file_open(const char *path) {
     return NULL;
   }
   file->fd = -1;
-  file->reports = -1;
   pthread_mutex_init(&file->mutex, NULL);
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
@@ -417,7 +289,7 @@ uint64_t flowsystem_line_file_close(flowsystem_line_file *file, int64_t timeout_
   struct timespec until = time_after(timeout_ns);
   pthread_mutex_lock(&file->mutex);
   file->ends = true;
-  // It also opens a pipe with a name, whose reader waits for that, and ends the other process.
+  // It also opens a pipe with a name, whose reader waits for that.
   if (start_thread(file) != 0) file->has_ended = true;
   pthread_cond_broadcast(&file->changed);
   while (!file->has_ended && pthread_cond_timedwait(&file->changed, &file->mutex, &until) == 0) {

@@ -14,6 +14,9 @@
 /// possible. May be called from any thread; every other function needs its success.
 const char *ccurl_load(void);
 
+/// Seconds since 1970 of a date as headers have it; -1 for another text.
+int64_t ccurl_date(const char *text);
+
 /// The callbacks of a transfer. None of them may call a function of this header.
 typedef struct ccurl_transfer_events {
   /// A line of the response's header, with its end. Returns false to end the transfer.
