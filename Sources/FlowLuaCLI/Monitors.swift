@@ -129,6 +129,7 @@ final class Monitors: RunMonitor {
     let what = checkCount == 1 ? "1 flow" : "\(checkCount) flows"
     let position = place.isEmpty ? "the script" : place
     Output.write("checked \(what); \(position) \(reason)\n", toError: false)
+    if let host = messages.host, messages.reportFailures(of: host) { hasFailed = true }
     finish()
     EventLoop.endPrograms()
     exit(hasFailed ? 1 : 0)

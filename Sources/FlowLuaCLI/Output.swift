@@ -49,7 +49,7 @@ enum TextFile {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     var count = 0
     repeat {
-      count = Glibc.read(file, &buffer, buffer.count)
+      count = FlowSystem.read(file, &buffer, buffer.count)
       if count > 0 { content += buffer[..<count] }
     } while count > 0 || count < 0 && errno == EINTR
     let problem = errno

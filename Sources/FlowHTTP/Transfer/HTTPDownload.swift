@@ -84,7 +84,7 @@ final class HTTPDownload {
     var status = stat()
     let isThere = self.path.withCString { stat($0, &status) } == .some(0)
     let mode = isThere ? status.st_mode & 0o777 : 0o666
-    let opened = path.withCString { Glibc.open($0, all, mode) } ?? -1
+    let opened = path.withCString { FlowSystem.open($0, all, mode) } ?? -1
     if opened >= 0 || isUsual(errno) { return opened }
     throw failure("write", errno)
   }
@@ -160,7 +160,7 @@ final class HTTPDownload {
   func write(_ bytes: UnsafeRawBufferPointer) throws(FlowError) {
     var rest = bytes
     while !rest.isEmpty {
-      let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+      let count = FlowSystem.write(descriptor, rest.baseAddress, rest.count)
       if count > 0 {
         size += Int64(count)
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])

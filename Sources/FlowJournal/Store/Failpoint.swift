@@ -1,5 +1,5 @@
 #if DEBUG
-  internal import Glibc
+  internal import FlowSystem
   import Synchronization
 #endif
 

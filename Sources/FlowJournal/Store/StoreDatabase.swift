@@ -201,7 +201,7 @@ enum StoreFiles {
       var rest = bytes[...]
       while !rest.isEmpty {
         let part = UnsafeRawBufferPointer(rebasing: rest)
-        let count = Glibc.write(descriptor, part.baseAddress, part.count)
+        let count = FlowSystem.write(descriptor, part.baseAddress, part.count)
         if count > 0 {
           rest = rest.dropFirst(count)
         } else if count == 0 || errno != EINTR {

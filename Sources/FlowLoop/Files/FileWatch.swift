@@ -172,7 +172,7 @@ package final class FileWatch: LoopJob {
     while true {
       var number: Int32 = 0
       buffer = [UInt8](unsafeUninitializedCapacity: Self.bufferSize) { bytes, count in
-        let result = Glibc.read(inotify.descriptor, bytes.baseAddress, Self.bufferSize)
+        let result = FlowSystem.read(inotify.descriptor, bytes.baseAddress, Self.bufferSize)
         number = result < 0 ? errno : 0
         count = max(result, 0)
       }

@@ -131,7 +131,7 @@ package enum Files {
     while !rest.isEmpty {
       if cancellation.isRequested { return ECANCELED }
       let part = UnsafeRawBufferPointer(rebasing: rest.prefix(chunk))
-      let count = Glibc.write(descriptor, part.baseAddress, part.count)
+      let count = FlowSystem.write(descriptor, part.baseAddress, part.count)
       if count > 0 {
         rest = rest.dropFirst(count)
       } else if count < 0, errno == EAGAIN {

@@ -34,7 +34,8 @@ package enum Folders {
   /// Gives a file or folder another path in the same file system, in one step; a file there is
   /// replaced. Blocks.
   package static func rename(_ path: ByteString, to target: ByteString) throws(SystemError) {
-    guard let result = path.withCString({ from in target.withCString { Glibc.rename(from, $0) } })
+    guard
+      let result = path.withCString({ from in target.withCString { FlowSystem.rename(from, $0) } })
     else { throw .nul(in: path) }
     guard let result else { throw .nul(in: target) }
     if result != 0 { throw SystemError("rename", path, to: target, errno) }

@@ -75,7 +75,7 @@ struct InputFile: ~Copyable {
         cancellation.wait(for: descriptor, writing: false)
         try cancellation.check()
       }
-      let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+      let count = FlowSystem.read(descriptor, buffer.baseAddress, buffer.count)
       if count >= 0 { return count }
       if errno != EINTR, errno != EAGAIN { throw SystemError(verb, path, errno) }
     }

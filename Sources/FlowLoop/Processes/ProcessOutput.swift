@@ -51,7 +51,7 @@ final class ProcessOutput: LoopJob {
   func read(whole: Bool) {
     withUnsafeTemporaryAllocation(byteCount: Self.chunk, alignment: 16) { buffer in
       for _ in 0..<Self.reads where !isAtEnd && (whole || !child.isHeldBack) {
-        let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+        let count = FlowSystem.read(descriptor, buffer.baseAddress, buffer.count)
         if count > 0 {
           take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         } else if count == 0 || errno != EAGAIN && errno != EINTR {

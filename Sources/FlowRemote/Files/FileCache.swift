@@ -176,7 +176,7 @@ package final class FileCache: Sendable {
     _ hash: ByteString, size: Int64, to path: ByteString
   ) throws(SystemError) -> Bool {
     let file = try self.path(of: hash)
-    let made = file.withCString { from in path.withCString { Glibc.link(from, $0) } } ?? nil
+    let made = file.withCString { from in path.withCString { FlowSystem.link(from, $0) } } ?? nil
     guard made == 0 else {
       if made != nil, errno == ENOENT, !Self.has(file) { return false }
       throw SystemError("write", path, made == nil ? EINVAL : errno)

@@ -27,8 +27,8 @@ local flow = {}
 ---The type of a value: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes), `"integer"`,
 ---`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, `"file"` (the path of a file that
 ---exists, whose content counts in kept runs and travels to ops on other machines), the `__name` of a metatable, `"T[]"` (a list without
----holes), `"T?"` (may be absent), `"A|B"`, or a predicate. The second result of a predicate names the
----type in the message of a mismatch. The `?` applies to the whole union.
+---holes), `"T?"` (may be absent), `"A|B"`, `"A|nil"`, `"table<K, V>"`, `"{ name: T }"`, `"fun()"`, a literal such as `"1|2"`, or a predicate.
+---The second result of a predicate names the type in the message of a mismatch. The `?` applies to the whole union.
 ---@alias flow.Type string|fun(value: any): boolean, string?
 
 ---The state of a task.

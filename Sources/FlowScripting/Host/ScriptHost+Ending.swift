@@ -84,7 +84,11 @@ extension ScriptHost {
   /// The same because of an error.
   func cancelEverything(_ error: FlowError) {
     onCancellation?(true)
-    defer { if !isTerminating { onCancellation?(false) } }
+    isCancellingEverything = true
+    defer {
+      isCancellingEverything = false
+      if !isTerminating { onCancellation?(false) }
+    }
     stopLooseWork(error)
     var stalls = StallPass(times: 2)
     var newest: UInt64 = 0

@@ -163,6 +163,8 @@ public final class ScriptHost {
   package var onCancellation: ((Bool) -> Void)?
   /// Set once the end of the process has been requested.
   var isTerminating = false
+  /// Whether everything is being cancelled, as at Ctrl-C.
+  var isCancellingEverything = false
   /// Whether the last cleanups before that end are executing.
   var isEndingProcess = false
 
@@ -171,6 +173,8 @@ public final class ScriptHost {
   /// makes runs checked instead of executed: `flow.checking` is true, and programs aren't started. It may end the
   /// process; if it returns, an error of use is raised in the script.
   package var onEndOfCheck: ((_ place: ByteString, _ reason: ByteString) -> Void)?
+  /// Whether it is called; else only the error of use is raised.
+  package var endsCheck = true
   /// Whether there may be runs without an outcome.
   var mayLackOutcomes: Bool { onEndOfCheck != nil }
 

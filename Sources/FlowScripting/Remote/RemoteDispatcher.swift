@@ -577,13 +577,14 @@ final class RemoteDispatcher {
     }
   }
 
-  /// Ends a job that was to stop, if its machine is gone, can't be heard, or takes too long. Without a connection the
-  /// machine stops it by itself.
+  /// Ends a job that was to stop, if its machine is gone or takes too long. Without a connection the machine stops it by
+  /// itself; a script that ends doesn't wait to hear of it.
   private func giveUp(_ job: Job, _ stop: WireError, _ now: Int64) {
     let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
     let unwinding = loop.gracePeriod.clampedNanoseconds
     let limit = cleanup.later(by: cleanup).later(by: unwinding).later(by: 2_000_000_000)
-    let isUnheard = lostAt != nil || !machines.isThere(job.machine)
+    let isEnd = host.isTerminating || host.isCancellingEverything
+    let isUnheard = !machines.isThere(job.machine) || lostAt != nil && isEnd
     if now - job.since > limit || isUnheard, now - job.since > 1_000_000_000 {
       end(job, stop.error(on: host))
     }

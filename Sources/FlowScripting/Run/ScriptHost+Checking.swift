@@ -25,8 +25,8 @@ extension ScriptHost {
   private func problem(
     ofOutcomeOf task: AnyFlowTask, neededAt place: () -> ByteString
   ) -> String? {
-    guard let onEndOfCheck, let run = task as? Run, !run.hasOutcome else { return nil }
-    onEndOfCheck(place(), loop.secrets.redacted("needs the outcome of '\(run.nameBytes)'"))
+    guard mayLackOutcomes, let run = task as? Run, !run.hasOutcome else { return nil }
+    endCheck(at: place(), because: "needs the outcome of '\(run.nameBytes)'")
     return "the outcome of '\(run.nameBytes)' isn't known while checking"
   }
 
@@ -38,7 +38,13 @@ extension ScriptHost {
   }
 
   private func reportEffect(of function: ByteString, at position: ByteString) {
-    onEndOfCheck?(Self.place(position), "calls '\(function)' (not while checking)")
+    // Within a rehearsed run, as in a condition, the error is a part of what is found.
+    if loop.isExecuting { return }
+    endCheck(at: Self.place(position), because: "calls '\(function)' (not while checking)")
+  }
+
+  private func endCheck(at place: ByteString, because reason: ByteString) {
+    if endsCheck { onEndOfCheck?(loop.secrets.redacted(place), loop.secrets.redacted(reason)) }
   }
 
   /// `file:line` of `file:line: `.
@@ -74,7 +80,7 @@ extension ScriptHost {
       end
     end
     refuse(io, "open", function(_, mode) return type(mode) == "string" and find(mode, "[wa+]") end)
-    refuse(io, "output", function(file) return type(file) == "string" end)
+    refuse(io, "output", function(file) return type(file) == "string" or type(file) == "number" end)
     refuse(io, "popen", always)
     refuse(os, "execute", function(command) return command ~= nil end)
     refuse(os, "remove", always)

@@ -50,7 +50,10 @@ final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
       code: function.code, arguments: batch, kind: .call(input, span: place?.spanOrigin))
     self.job = job
     hold()
-    guard isRemote, host.usesRemote else { return host.workers.submit(self, number) }
+    // While checking it is executed here, where nothing has effects.
+    guard isRemote, host.usesRemote, !host.isChecking else {
+      return host.workers.submit(self, number)
+    }
     do throws(FlowError) {
       try host.remote.submit(self, number, job, function, RemoteTags())
     } catch {

@@ -21,6 +21,7 @@ end
 
 finds(flow.new("empty"), nil, {})
 finds(flow.new("f"):data { a = 1 }:add(op("AOp", { a = "number", b = "string?" })), nil, {})
+finds(flow.new("f"):add(op("AOp", nil, { x = "nil" })):add(op("BOp", { x = "nil" })):add(op("COp", { x = "string?" })), nil, {})
 
 -- Keys that nothing before provides, or not on every path.
 local UseOp = op("UseOp", { token = "string" })

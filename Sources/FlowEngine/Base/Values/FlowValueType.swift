@@ -256,6 +256,9 @@ extension FlowValueType {
   func overlaps(_ other: FlowValueType) -> Bool {
     switch (shape, other.shape) {
     case (.any, _), (_, .any), (.predicate, _), (_, .predicate): true
+    // The type nil: both may be absent.
+    case (.union(let members), _) where members.isEmpty: other.isOptional
+    case (_, .union(let members)) where members.isEmpty: isOptional
     case (.union(let members), _): members.contains { $0.overlaps(other) }
     case (_, .union(let members)): members.contains { overlaps($0) }
     case (.literal(let value), _): other.mayHold(value)

@@ -9,7 +9,7 @@ struct ValueTypeParser {
   /// Names from other languages that people write for a built-in type out of habit.
   private static let habits: [String: String] = [
     "int": "integer", "long": "integer", "uint": "integer", "bool": "boolean", "str": "string",
-    "text": "string", "double": "float", "num": "number", "nil": "any", "null": "any",
+    "text": "string", "double": "float", "num": "number", "null": "any",
     "func": "function", "fn": "function", "closure": "function", "list": "table",
     "array": "table", "dict": "table", "dictionary": "table", "map": "table", "object": "table",
     "coroutine": "thread",

@@ -85,7 +85,6 @@ final class AttemptResources {
   /// The op of a context that other code keeps after its use.
   var keptOp: Op?
   var keptRun: Run?
-  var hasReportedLateCall = false
 }
 
 extension AnyFlowTask {

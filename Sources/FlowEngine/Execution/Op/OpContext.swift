@@ -2,7 +2,8 @@
 ///
 /// Contexts are reused when nothing else holds them. A context that a body keeps beyond its end
 /// stays closed: a later execution never uses it, and writing to it has no effect. After a success
-/// that is a mistake, such as a callback that the body doesn't wait for: it is one of `Run.lateErrors`.
+/// that is a mistake, such as a callback that the body doesn't wait for: it is one of the loop's
+/// `unobservedFailures`.
 public final class OpContext {
   enum Phase: UInt8 {
     case idle, inBody, suspended, ended
@@ -62,6 +63,7 @@ public final class OpContext {
     @exclusivity(unchecked) var keeping: (any KeptExecution)?
     @exclusivity(unchecked) var outcome: FlowError?
     @exclusivity(unchecked) var lane: UInt8 = 0
+    @exclusivity(unchecked) var hasReportedLateCall = false
   }
   @exclusivity(unchecked) private var rare: RareState?
   /// The error that the op has ended with.
@@ -240,13 +242,13 @@ public final class OpContext {
   /// code that runs.
   @inline(never)
   private func cameTooLate(_ call: @autoclosure () -> ByteString) {
-    guard phase == .idle || phase == .ended, outcome == nil,
+    guard isSettled, phase == .idle || phase == .ended, outcome == nil,
       let run = execution?.run ?? resources?.keptRun
     else { return }
     run.loop.checkThread()
-    let resources = makeResources()
-    if resources.hasReportedLateCall { return }
-    resources.hasReportedLateCall = true
+    let rare = makeRareState()
+    if rare.hasReportedLateCall { return }
+    rare.hasReportedLateCall = true
     run.addLateError(FlowError(.usage, "[\(displayName)] had ended before \(call())"))
   }
 
@@ -414,7 +416,9 @@ public final class OpContext {
 
   /// Settles the op with `error` immediately; the body may continue to run. The first settle wins.
   public func fail(_ error: FlowError) {
-    guard let execution, !isSettled else { return }
+    guard let execution, !isSettled else {
+      return cameTooLate("it failed: \(error.messageBytes)")
+    }
     execution.loop.checkThread()
     settle(error)
   }
@@ -476,6 +480,7 @@ public final class OpContext {
     if let rare {
       rare.outcome = nil
       rare.lane = 0
+      rare.hasReportedLateCall = false
     }
     phase = .inBody
   }

@@ -172,6 +172,7 @@ struct FlowTests {
       ({ $0.log("late") }, "a line was logged"),
       ({ $0.defer { _ in } }, "a cleanup was registered"),
       ({ $0.set("text", [1]) }, "<text> was set"),
+      ({ $0.fail(FlowError(.error, "too late")) }, "it failed: too late"),
     ]
     for (call, text) in calls {
       let loop = makeLoop()
