@@ -34,16 +34,14 @@ final class EventFile: RunSink {
 
   func runBegan(_ run: Run) {
     var line = JSONText()
-    line.append(raw: "{")
-    line.field("kind", "run")
-    line.field("run", run.identifierBytes)
-    line.field("name", run.loop.secrets.redacted(run.nameBytes))
-    line.field("started", run.started)
-    if let outer = run.outerExecution {
-      line.field("outer_run", outer.run)
-      line.field("outer_id", outer.id)
+    line.object {
+      $0.field("kind", "run")
+      $0.field("run", run.identifierBytes)
+      $0.field("name", run.loop.secrets.redacted(run.nameBytes))
+      $0.field("started", run.started)
+      $0.field("outer_run", run.outerExecution?.run)
+      $0.field("outer_id", run.outerExecution?.id)
     }
-    line.append(raw: "}")
     append(line)
   }
 
@@ -55,14 +53,14 @@ final class EventFile: RunSink {
 
   func runEnded(_ run: Run) {
     var line = JSONText()
-    line.append(raw: "{")
-    line.field("time", run.duration.inSeconds)
-    line.field("kind", "end")
-    line.field("run", run.identifierBytes)
-    line.field("state", run.state.nameBytes)
-    line.field("finished_early", run.isFinishedEarly)
-    line.field(errorOf: run, messages.host)
-    line.append(raw: "}")
+    line.object {
+      $0.field("time", run.duration.inSeconds)
+      $0.field("kind", "end")
+      $0.field("run", run.identifierBytes)
+      $0.field("state", run.state.nameBytes)
+      $0.field("finished_early", run.isFinishedEarly)
+      $0.field(errorOf: run, messages.host)
+    }
     append(line)
   }
 

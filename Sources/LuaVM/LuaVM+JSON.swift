@@ -350,9 +350,35 @@ package struct JSONText {
     append(raw: "}")
   }
 
+  /// Appends a list, whose elements `body` writes: each after `separate`.
+  package mutating func list(_ name: ByteString, _ body: (inout JSONText) -> Void) {
+    begin(name)
+    list(body)
+  }
+
+  package mutating func list(_ body: (inout JSONText) -> Void) {
+    append(raw: "[")
+    body(&self)
+    append(raw: "]")
+  }
+
+  /// Appends a comma, unless an object, a list or a line begins.
+  package mutating func separate() {
+    switch bytes.last {
+    case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: "\n"): break
+    default: bytes.append(UInt8(ascii: ","))
+    }
+  }
+
+  /// Appends a text as an element of a list.
+  package mutating func element(_ text: ByteString) {
+    separate()
+    append(text)
+  }
+
   /// Appends the name of a field, after a comma unless its object begins with it. It needs no escapes.
   package mutating func begin(_ name: ByteString) {
-    if bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
+    separate()
     bytes.append(UInt8(ascii: "\""))
     bytes += name.bytes
     bytes.append(UInt8(ascii: "\""))

@@ -67,35 +67,27 @@ struct TimelineData {
     to text: inout JSONText, place: ByteString, keptRun: ByteString?, summary: ByteString
   ) {
     let root = run.root
-    append("{\"name\":", run.name, to: &text)
-    append(",\"id\":", run.runID, to: &text)
-    append(",\"state\":", root.outcome.name, to: &text)
-    append(",\"error\":", run.error(of: root)?.message ?? "", to: &text)
-    append(",\"place\":", place, to: &text)
-    append(",\"kept\":", keptRun ?? "", to: &text)
-    append(",\"began\":", Double(run.started) / 1e9, to: &text)
-    append(",\"duration\":", seconds(root.duration), to: &text)
-    appendNumbers(to: &text)
-    appendProblems(to: &text)
-    appendPath(to: &text)
-    appendOps(to: &text)
-    text.append(raw: ",\"names\":[")
-    for (index, name) in run.names.enumerated() { append(index > 0 ? "," : "", name, to: &text) }
-    text.append(raw: "]")
-    appendSpans(to: &text)
-    append(",\"summary\":", summary, to: &text)
-    append(",\"dropped\":", run.bound.note ?? "", to: &text)
-    text.append(raw: ",\"omitted\":\(run.spans.count - shown.count)}")
-  }
-
-  private func append(_ start: String, _ value: ByteString, to text: inout JSONText) {
-    text.append(raw: start)
-    text.append(value)
-  }
-
-  private func append(_ start: String, _ value: Double, to text: inout JSONText) {
-    text.append(raw: start)
-    text.append(value)
+    text.object { text in
+      text.field("name", run.name)
+      text.field("id", run.runID)
+      text.field("state", root.outcome.name)
+      text.field("error", run.error(of: root)?.message ?? "")
+      text.field("place", place)
+      text.field("kept", keptRun ?? "")
+      text.field("began", Double(run.started) / 1e9)
+      text.field("duration", seconds(root.duration))
+      text.object("numbers") { append(numbers, to: &$0) }
+      text.list("problems") { appendProblems(to: &$0) }
+      text.list("path") { appendPath(to: &$0) }
+      text.list("ops") { appendOps(to: &$0) }
+      text.list("names") { text in
+        for name in run.names { text.element(name) }
+      }
+      appendSpans(to: &text)
+      text.field("summary", summary)
+      text.field("dropped", run.bound.note ?? "")
+      text.field("omitted", run.spans.count - shown.count)
+    }
   }
 
   private func seconds(_ nanoseconds: Int64) -> Double {
@@ -106,21 +98,21 @@ struct TimelineData {
     nanoseconds.later(by: 500) / 1000
   }
 
-  private func appendNumbers(to text: inout JSONText) {
-    text.append(
-      raw: ",\"numbers\":{\"ops\":\(numbers.ops),\"failed\":\(numbers.failed)"
-        + ",\"repeated\":\(numbers.repeatedAttempts),\"workers\":\(numbers.workers)"
-        + ",\"kept\":\(numbers.kept),\"undone\":\(numbers.undone)"
-        + ",\"undosFailed\":\(numbers.undosFailed)")
-    append(",\"work\":", seconds(numbers.work), to: &text)
-    append(",\"parallel\":", numbers.parallelism, to: &text)
-    append(",\"use\":", numbers.workerUse, to: &text)
-    text.append(raw: "}")
+  private func append(_ numbers: RunStatistics, to text: inout JSONText) {
+    text.field("ops", numbers.ops)
+    text.field("failed", numbers.failed)
+    text.field("repeated", numbers.repeatedAttempts)
+    text.field("workers", numbers.workers)
+    text.field("kept", numbers.kept)
+    text.field("undone", numbers.undone)
+    text.field("undosFailed", numbers.undosFailed)
+    text.field("work", seconds(numbers.work))
+    text.field("parallel", numbers.parallelism)
+    text.field("use", numbers.workerUse)
   }
 
   private func appendProblems(to text: inout JSONText) {
-    text.append(raw: ",\"problems\":[")
-    for (index, problem) in RunProblem.all(of: run).prefix(20).enumerated() {
+    for problem in RunProblem.all(of: run).prefix(20) {
       let isFailure = problem.kind != .recovered
       var title = problem.count == 1 ? "" : "\(problem.name) × \(problem.count)" as ByteString
       var note: [ByteString] = []
@@ -143,20 +135,19 @@ struct TimelineData {
       if problem.longestHold > 0 {
         note.append("kept the group waiting, \(Durations.text(of: problem.longestHold))")
       }
-      text.append(raw: index > 0 ? ",{" : "{")
-      append("\"title\":", title, to: &text)
-      append(",\"message\":", problem.message, to: &text)
-      let notes = ByteString(note.map(\.bytes).joined(separator: Array("; ".utf8)))
-      append(",\"note\":", notes, to: &text)
       let place = problem.examples.lazy.map { Int(placeOfSpan[$0]) }.first { $0 >= 0 } ?? -1
-      text.append(raw: ",\"severity\":\"\(isFailure ? "error" : "warning")\",\"span\":\(place)")
-      if let undo = problem.undo {
-        append(",\"start\":", seconds(run.undos[undo].start), to: &text)
-        append(",\"length\":", seconds(run.undos[undo].duration), to: &text)
+      text.separate()
+      text.object {
+        $0.field("title", title)
+        $0.field("message", problem.message)
+        $0.field("note", ByteString(note.map(\.bytes).joined(separator: Array("; ".utf8))))
+        $0.field("severity", isFailure ? "error" : "warning")
+        $0.field("span", place)
+        guard let undo = problem.undo else { return }
+        $0.field("start", seconds(run.undos[undo].start))
+        $0.field("length", seconds(run.undos[undo].duration))
       }
-      text.append(raw: "}")
     }
-    text.append(raw: "]")
   }
 
   /// A path without the name of the run, which the page has already.
@@ -168,8 +159,6 @@ struct TimelineData {
 
   /// The stretches of the critical path; neighbours at one place of the flow are one step.
   private func appendPath(to text: inout JSONText) {
-    text.append(raw: ",\"path\":[")
-    var isFirst = true
     for step in CriticalPath(run).steps {
       let span = run.spans[step.longest]
       var title = run.displayName(of: span)
@@ -181,153 +170,145 @@ struct TimelineData {
       case .undo: title = "undo \(title)"
       case .own: title = span.parent < 0 ? "the run itself" : "\(title), itself"
       }
-      text.append(raw: isFirst ? "{" : ",{")
-      isFirst = false
-      append("\"title\":", title, to: &text)
-      append(",\"start\":", seconds(step.start), to: &text)
-      append(",\"length\":", seconds(step.end - step.start), to: &text)
-      append(",\"waited\":", seconds(step.waited), to: &text)
-      let kind =
+      let kind: ByteString =
         switch step.kind {
         case .execution: "work"
         case .undo: "undo"
         case .retryDelay, .queue, .own: "wait"
         }
-      text.append(raw: ",\"kind\":\"\(kind)\",\"span\":\(placeOfSpan[step.longest])}")
+      text.separate()
+      text.object {
+        $0.field("title", title)
+        $0.field("start", seconds(step.start))
+        $0.field("length", seconds(step.end - step.start))
+        $0.field("waited", seconds(step.waited))
+        $0.field("kind", kind)
+        $0.field("span", placeOfSpan[step.longest])
+      }
     }
-    text.append(raw: "]")
   }
 
   private func appendOps(to text: inout JSONText) {
-    text.append(raw: ",\"ops\":[")
-    for (index, op) in numbers.byOp.enumerated() {
-      append(index > 0 ? ",{\"name\":" : "{\"name\":", op.name, to: &text)
-      text.append(raw: ",\"runs\":\(op.runs),\"failed\":\(op.failed),\"retried\":\(op.retried)")
-      if op.kept > 0 { text.append(raw: ",\"kept\":\(op.kept)") }
-      if op.undone > 0 { text.append(raw: ",\"undone\":\(op.undone)") }
-      if op.undosFailed > 0 { text.append(raw: ",\"undosFailed\":\(op.undosFailed)") }
-      append(",\"total\":", seconds(op.total), to: &text)
-      append(",\"median\":", seconds(op.median), to: &text)
-      append(",\"p95\":", seconds(op.percentile95), to: &text)
-      append(",\"longest\":", seconds(op.longest), to: &text)
-      append(",\"queued\":", seconds(op.longestQueued), to: &text)
-      text.append(raw: "}")
+    for op in numbers.byOp {
+      text.separate()
+      text.object {
+        $0.field("name", op.name)
+        $0.field("runs", op.runs)
+        $0.field("failed", op.failed)
+        $0.field("retried", op.retried)
+        if op.kept > 0 { $0.field("kept", op.kept) }
+        if op.undone > 0 { $0.field("undone", op.undone) }
+        if op.undosFailed > 0 { $0.field("undosFailed", op.undosFailed) }
+        $0.field("total", seconds(op.total))
+        $0.field("median", seconds(op.median))
+        $0.field("p95", seconds(op.percentile95))
+        $0.field("longest", seconds(op.longest))
+        $0.field("queued", seconds(op.longestQueued))
+      }
     }
-    text.append(raw: "]")
   }
 
   // MARK: Spans
 
   private func appendSpans(to text: inout JSONText) {
-    text.append(raw: ",\"spans\":{\"name\":[")
-    appendDifferences(to: &text) { Int64($0.name) }
-    text.append(raw: "],\"index\":[")
-    appendDifferences(to: &text) { Int64($0.index) }
-    text.append(raw: "],\"parent\":[")
-    appendDifferences(to: &text) { $0.parent < 0 ? -1 : Int64(placeOfSpan[Int($0.parent)]) }
-    text.append(raw: "],\"start\":[")
-    appendDifferences(to: &text) { Self.microseconds($0.start) }
-    text.append(raw: "],\"length\":[")
-    text.append(
-      shown.lazy.map { index in
-        let span = run.spans[index]
-        return span.outcome == .running
-          ? -1 : Self.microseconds(span.end) - Self.microseconds(span.start)
-      })
-    text.append(raw: "],\"kind\":[")
-    text.append(shown.lazy.map { Int64(run.spans[$0].kind.rawValue) })
-    text.append(raw: "],\"state\":[")
-    text.append(
-      shown.lazy.map { index in
-        let span = run.spans[index]
-        return Int64((span.isKept ? .kept : span.outcome).rawValue)
-      })
-    text.append(raw: "],\"lane\":[")
-    text.append(shown.lazy.map { Int64(run.spans[$0].lane) })
-    text.append(raw: "],\"lanes\":{")
-    for (index, lane) in run.lanes.sorted(by: { $0.key < $1.key }).enumerated() {
-      append(index > 0 ? ",\"\(lane.key)\":" : "\"\(lane.key)\":", lane.value, to: &text)
+    text.object("spans") { text in
+      appendDifferences("name", to: &text) { Int64($0.name) }
+      appendDifferences("index", to: &text) { Int64($0.index) }
+      appendDifferences("parent", to: &text) {
+        $0.parent < 0 ? -1 : Int64(placeOfSpan[Int($0.parent)])
+      }
+      appendDifferences("start", to: &text) { Self.microseconds($0.start) }
+      appendNumbers("length", to: &text) {
+        $0.outcome == .running ? -1 : Self.microseconds($0.end) - Self.microseconds($0.start)
+      }
+      appendNumbers("kind", to: &text) { Int64($0.kind.rawValue) }
+      appendNumbers("state", to: &text) { Int64(($0.isKept ? .kept : $0.outcome).rawValue) }
+      appendNumbers("lane", to: &text) { Int64($0.lane) }
+      text.object("lanes") {
+        for (lane, name) in run.lanes.sorted(by: { $0.key < $1.key }) { $0.field("\(lane)", name) }
+      }
     }
-    text.append(raw: "}},\"attempts\":[")
-    appendAttempts(to: &text)
-    text.append(raw: "],\"works\":[")
-    appendWorks(to: &text)
-    text.append(raw: "],\"undos\":[")
-    appendUndos(to: &text)
-    text.append(raw: "],\"messages\":{")
-    appendTexts(to: &text) { run.error(of: $0)?.message ?? run.keptLine(of: $0) }
-    text.append(raw: "},\"labels\":{")
-    appendTexts(to: &text) { run.label(of: $0) }
-    text.append(raw: "}")
+    text.list("attempts") { appendAttempts(to: &$0) }
+    text.list("works") { appendWorks(to: &$0) }
+    text.list("undos") { appendUndos(to: &$0) }
+    text.object("messages") {
+      appendTexts(to: &$0) { run.error(of: $0)?.message ?? run.keptLine(of: $0) }
+    }
+    text.object("labels") { appendTexts(to: &$0) { run.label(of: $0) } }
   }
 
-  private func appendDifferences(to text: inout JSONText, _ number: (Span) -> Int64) {
+  /// A column of the spans that are shown.
+  private func appendNumbers(
+    _ name: ByteString, to text: inout JSONText, _ number: (Span) -> Int64
+  ) {
+    text.list(name) { $0.append(shown.map { number(run.spans[$0]) }) }
+  }
+
+  private func appendDifferences(
+    _ name: ByteString, to text: inout JSONText, _ number: (Span) -> Int64
+  ) {
     var last: Int64 = 0
-    text.append(
-      shown.map { index in
-        let next = number(run.spans[index])
-        defer { last = next }
-        return next - last
-      })
+    appendNumbers(name, to: &text) { span in
+      let next = number(span)
+      defer { last = next }
+      return next - last
+    }
   }
 
   private func appendAttempts(to text: inout JSONText) {
-    var isFirst = true
     for (place, index) in shown.enumerated() where run.spans[index].retryCount > 0 {
       let attempts = run.attempts(of: run.spans[index])
       for (number, attempt) in attempts.enumerated() {
         let next = number + 1 < attempts.count ? attempts[number + 1].start : attempt.end
         let start = Self.microseconds(attempt.start)
         let end = Self.microseconds(attempt.end)
-        text.append(raw: isFirst ? "[" : ",[")
-        isFirst = false
-        text.append([
-          Int64(place), start, end - start, attempt.outcome == .failed ? 1 : 0,
-          Self.microseconds(next) - end,
-        ])
-        append(",", attempt.message ?? "", to: &text)
-        text.append(raw: "]")
+        text.separate()
+        text.list {
+          $0.append([
+            Int64(place), start, end - start, attempt.outcome == .failed ? 1 : 0,
+            Self.microseconds(next) - end,
+          ])
+          $0.element(attempt.message ?? "")
+        }
       }
     }
   }
 
   /// The programs and requests of the spans that are shown; of very many the first ones.
   private func appendWorks(to text: inout JSONText) {
-    var isFirst = true
     let works = run.works.lazy.filter { $0.work.kind != .wait }
     for work in works.prefix(mostWorks) where placeOfSpan[Int(work.parent)] >= 0 {
-      text.append(raw: isFirst ? "[" : ",[")
-      isFirst = false
       let start = Self.microseconds(work.start)
-      text.append([
-        Int64(placeOfSpan[Int(work.parent)]), start,
-        work.work.outcome == .running ? -1 : Self.microseconds(work.end) - start,
-        work.work.outcome == .succeeded || work.work.outcome == .running ? 0 : 1,
-      ])
-      append(",", work.work.title.truncated(to: 160), to: &text)
-      append(",", ending(of: work.work), to: &text)
-      text.append(raw: "]")
+      text.separate()
+      text.list {
+        $0.append([
+          Int64(placeOfSpan[Int(work.parent)]), start,
+          work.work.outcome == .running ? -1 : Self.microseconds(work.end) - start,
+          work.work.outcome == .succeeded || work.work.outcome == .running ? 0 : 1,
+        ])
+        $0.element(work.work.title.truncated(to: 160))
+        $0.element(ending(of: work.work))
+      }
     }
   }
 
   /// The undos of the spans that are shown; of very many those that have failed, and the first ones.
   private func appendUndos(to text: inout JSONText) {
-    var isFirst = true
     var left = mostWorks
     for undo in run.undos where placeOfSpan[Int(undo.parent)] >= 0 {
       if left <= 0, undo.error == nil { continue }
       left -= 1
-      text.append(raw: isFirst ? "[" : ",[")
-      isFirst = false
       let start = Self.microseconds(undo.start)
-      text.append([
-        Int64(placeOfSpan[Int(undo.parent)]), start,
-        undo.outcome == .running ? -1 : Self.microseconds(undo.end) - start,
-        Int64(undo.outcome.rawValue),
-      ])
-      append(",", undo.isOfSpan ? "" : undo.name, to: &text)
-      append(",", undo.error?.truncated(to: 500) ?? "", to: &text)
-      text.append(raw: "]")
+      text.separate()
+      text.list {
+        $0.append([
+          Int64(placeOfSpan[Int(undo.parent)]), start,
+          undo.outcome == .running ? -1 : Self.microseconds(undo.end) - start,
+          Int64(undo.outcome.rawValue),
+        ])
+        $0.element(undo.isOfSpan ? "" : undo.name)
+        $0.element(undo.error?.truncated(to: 500) ?? "")
+      }
     }
   }
 
@@ -342,11 +323,9 @@ struct TimelineData {
 
   /// Texts that few spans have, by the places of the spans.
   private func appendTexts(to text: inout JSONText, _ value: (Span) -> ByteString?) {
-    var isFirst = true
     for (place, index) in shown.enumerated() {
       guard let value = value(run.spans[index]), !value.isEmpty else { continue }
-      append("\(isFirst ? "" : ",")\"\(place)\":", value.truncated(to: 500), to: &text)
-      isFirst = false
+      text.field("\(place)", value.truncated(to: 500))
     }
   }
 }
