@@ -90,16 +90,17 @@ static uint64_t count_lines(const char *bytes, size_t count) {
   return lines;
 }
 
-/// Writes whole lines; returns 0 or an errno.
-static int write_lines(flowsystem_line_file *file, const char *bytes, size_t count) {
+/// Writes whole lines; returns 0 or an errno, and sets how many bytes of whole lines were written.
+static int write_lines(flowsystem_line_file *file, const char *bytes, size_t count, size_t *whole) {
   if (file->is_terminal) flowsystem_hide_status();
   size_t done = write_all(file->fd, bytes, count);
+  *whole = done;
   if (done == count) return 0;
   int problem = errno;
-  if (!file->is_file) return problem;
   size_t part = 0;
   while (part < done && bytes[done - part - 1] != '\n') part++;
-  remove_partial_line(file->fd, part);
+  *whole -= part;
+  if (file->is_file) remove_partial_line(file->fd, part);
   return problem;
 }
 
@@ -114,12 +115,13 @@ static int write_queue(flowsystem_line_file *file, const char *bytes, size_t cou
       if (end == NULL) end = memchr(bytes, '\n', count);
       if (end != NULL) piece = (size_t)(end - bytes) + 1;
     }
-    int problem = write_lines(file, bytes, piece);
-    if (problem != 0) return problem;
-    uint64_t lines = count_lines(bytes, piece);
+    size_t whole = 0;
+    int problem = write_lines(file, bytes, piece, &whole);
+    uint64_t lines = count_lines(bytes, whole);
     pthread_mutex_lock(&file->mutex);
     file->waiting -= lines < file->waiting ? lines : file->waiting;
     pthread_mutex_unlock(&file->mutex);
+    if (problem != 0) return problem;
     bytes += piece;
     count -= piece;
   }

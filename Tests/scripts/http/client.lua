@@ -71,13 +71,14 @@ local id = servers.id()
 local paced = flow.http.client { base = place, rate = { 4, per = 0.4 } }
 tasks = {}
 local from = flow.now()
-for i = 1, 9 do tasks[i] = paced { url = "/echo", query = { id = id, i = i } } end
-flow.when_all_succeed(tasks):await()
-check.equal(flow.now() - from >= 0.75, true, "nine requests took " .. flow.now() - from)
-local requests = server:requests(id)
-for i = 5, 9 do
-  check.equal(requests[i].time - requests[i - 4].time >= 0.35, true, "request " .. i)
+local ended = {}
+for i = 1, 9 do
+  tasks[i] = paced { url = "/echo", query = { id = id, i = i } }:next_on_success(function() ended[i] = flow.now() - from end)
 end
+flow.when_all_succeed(tasks):await()
+-- Not by the times of their arrivals: on a slow machine one may take long, and the next one doesn't.
+for i = 1, 9 do check.equal(ended[i] >= (i - 1) // 4 * 0.4 - 0.01, true, "request " .. i) end
+local requests = server:requests(id)
 -- In order, four at a time.
 for i, request in ipairs(requests) do check.equal((request.query.i[1] - 1) // 4, (i - 1) // 4) end
 -- One that is cancelled while it waits takes no turn.
