@@ -578,7 +578,7 @@ final class RemoteDispatcher {
   }
 
   /// Ends a job that was to stop, if its machine is gone or takes too long. Without a connection the machine stops it by
-  /// itself; a script that ends doesn't wait to hear of it.
+  /// itself; a script that ends doesn't wait for its report.
   private func giveUp(_ job: Job, _ stop: WireError, _ now: Int64) {
     let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
     let unwinding = loop.gracePeriod.clampedNanoseconds
