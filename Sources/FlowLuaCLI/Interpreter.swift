@@ -135,8 +135,6 @@ final class Interpreter {
       // traceback.
       let failed = error as? Failed
       if failed == nil { messages.report(error) }
-      // Code that is closed now ends no check, which would succeed.
-      deferred.host?.endsCheck = false
       let isClean = end.cancel(because: messages.lastError)
       succeeds = isClean && failed?.isForgiven == true
     }
@@ -145,7 +143,6 @@ final class Interpreter {
     // Tasks that outlived their run, if any.
     EventLoop.endPrograms()
     if succeeds, keeping?.endRehearsal() == false { succeeds = false }
-    deferred.host?.endsCheck = false
     deferred.closeAtExit()
     if monitors.hasFailed { succeeds = false }
     if let exceeded = limit?.message {

@@ -27,11 +27,9 @@ enum RunJSON {
     }
     json.begin("events")
     json.append(raw: "[")
-    var isFirst = true
     var (undone, undosFailed, kept) = (0, 0, 0)
     for event in run.events {
-      if !isFirst { json.append(raw: ",") }
-      isFirst = false
+      json.separate()
       json.append(event)
       if json.bytes.count >= portion {
         write(ByteString(json.bytes))

@@ -350,13 +350,9 @@ package struct JSONText {
     append(raw: "}")
   }
 
-  /// Appends a list, whose elements `body` writes: each after `separate`.
-  package mutating func list(_ name: ByteString, _ body: (inout JSONText) -> Void) {
-    begin(name)
-    list(body)
-  }
-
-  package mutating func list(_ body: (inout JSONText) -> Void) {
+  /// Appends a list whose elements `body` writes, each after `separate`, as a field of this name if there is one.
+  package mutating func list(_ name: ByteString? = nil, _ body: (inout JSONText) -> Void) {
+    if let name { begin(name) }
     append(raw: "[")
     body(&self)
     append(raw: "]")

@@ -84,9 +84,11 @@ extension ScriptHost {
   /// The same because of an error.
   func cancelEverything(_ error: FlowError) {
     onCancellation?(true)
+    // Within one of them another one may begin.
+    let isOutermost = !isCancellingEverything
     isCancellingEverything = true
     defer {
-      isCancellingEverything = false
+      if isOutermost { isCancellingEverything = false }
       if !isTerminating { onCancellation?(false) }
     }
     stopLooseWork(error)

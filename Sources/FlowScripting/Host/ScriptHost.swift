@@ -173,8 +173,6 @@ public final class ScriptHost {
   /// makes runs checked instead of executed: `flow.checking` is true, and programs aren't started. It may end the
   /// process; if it returns, an error of use is raised in the script.
   package var onEndOfCheck: ((_ place: ByteString, _ reason: ByteString) -> Void)?
-  /// Whether it is called; else only the error of use is raised.
-  package var endsCheck = true
   /// Whether there may be runs without an outcome.
   var mayLackOutcomes: Bool { onEndOfCheck != nil }
 
@@ -321,6 +319,8 @@ public final class ScriptHost {
       loop.cancelProcesses(of: ObjectIdentifier(self))
       loop.cancelRequests(of: ObjectIdentifier(self))
     }
+    // A finalizer ends no check: it is still refused what has effects.
+    if onEndOfCheck != nil { onEndOfCheck = { _, _ in } }
     vm.close()
     removeTemporaryFolders()
     registry.removeAll()

@@ -279,29 +279,25 @@ package struct RunOTLP {
 // The attributes of something: objects in a list.
 extension JSONText {
   fileprivate mutating func add(_ name: ByteString, _ value: ByteString) {
-    begin(name)
-    append(raw: "{\"stringValue\":")
-    append(value)
-    append(raw: "}}")
+    attribute(name) { $0.field("stringValue", value) }
   }
 
+  /// In the JSON of OTLP a string.
   fileprivate mutating func add(_ name: ByteString, _ value: Int64) {
-    begin(name)
-    append(raw: "{\"intValue\":\"\(value)\"}}")
+    attribute(name) { $0.field("intValue", "\(value)") }
   }
 
   /// A duration in nanoseconds, written in seconds.
   fileprivate mutating func add(_ name: ByteString, duration: Int64) {
-    begin(name)
-    append(raw: "{\"doubleValue\":")
-    append(Double(duration) / 1e9)
-    append(raw: "}}")
+    attribute(name) { $0.field("doubleValue", Double(duration) / 1e9) }
   }
 
-  private mutating func begin(_ name: ByteString) {
-    append(raw: bytes.last == UInt8(ascii: "[") ? "{\"key\":" : ",{\"key\":")
-    append(name)
-    append(raw: ",\"value\":")
+  private mutating func attribute(_ name: ByteString, _ value: (inout JSONText) -> Void) {
+    separate()
+    object {
+      $0.field("key", name)
+      $0.object("value", value)
+    }
   }
 }
 

@@ -44,7 +44,9 @@ extension ScriptHost {
   }
 
   private func endCheck(at place: ByteString, because reason: ByteString) {
-    if endsCheck { onEndOfCheck?(loop.secrets.redacted(place), loop.secrets.redacted(reason)) }
+    // Code that a failed script closes would end it as a success.
+    if isCancellingEverything { return }
+    onEndOfCheck?(loop.secrets.redacted(place), loop.secrets.redacted(reason))
   }
 
   /// `file:line` of `file:line: `.

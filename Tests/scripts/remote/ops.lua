@@ -80,3 +80,11 @@ local result = server:run [[
   print(tonumber(ignored, 16) & 1 << 12)
 ]]
 check.equal(result.stdout, "0\n")
+
+-- While a script is checked, its continuations have no effect on machines either.
+local path = server.folder .. "/made"
+result = server:run(([[
+  print(pcall(function() flow.resolved():next("remote", function() io.open(%q, "w") end):await() end))
+]]):format(path), "--check")
+check.contains(result.stdout, "bad use of 'open' (not while checking)")
+check.equal(io.open(path), nil)

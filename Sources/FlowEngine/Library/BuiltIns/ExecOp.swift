@@ -58,11 +58,11 @@ private final class ExecBody: OpBody {
         process: (context.state as? ChildProcess)?.processNumber, hiding: loop.secrets)
       place?.append(work, from: started, to: loop.now())
       if let result { give(result, context) }
-      let child = context.state as? ChildProcess
-      let run = context.run
+      let isOutOfReach = (context.state as? ChildProcess)?.isOutOfReach == true
+      let run = isOutOfReach ? context.run : nil
       context.end(error)
       // The op ends with what has stopped it, which says nothing about the program.
-      if child?.isOutOfReach == true, let error { run.addLateError(error) }
+      if let run, let error { run.addLateError(error) }
     }
     if child.isPending {
       context.state = child
