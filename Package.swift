@@ -138,6 +138,7 @@ let package = Package(
       name: "EngineOnly",
       dependencies: ["FlowEngine"],
       path: "examples/engine-only",
+      packageAccess: false,
       swiftSettings: strict),
     // A program that embeds scripts, and registers ops of its own.
     .executableTarget(
@@ -145,6 +146,7 @@ let package = Package(
       dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
       path: "examples/swift-host",
       exclude: ["order.lua", "order.expected"],
+      packageAccess: false,
       swiftSettings: strict),
     // A server of jobs in the form that another package has, which gets only the public API; its own Package.swift is
     // for readers who copy it.

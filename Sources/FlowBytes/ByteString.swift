@@ -82,7 +82,7 @@ public struct ByteString: Hashable, Comparable, Sendable {
       characters += 1
       if characters == limit { cut = offset }
       if characters > limit {
-        return limit > 0 ? ByteString(bytes[..<cut] + Array("…".utf8)) : ByteString([])
+        return limit > 0 ? ByteString(bytes[..<cut] + "…".bytes) : ByteString([])
       }
     }
     return self
@@ -110,6 +110,73 @@ extension ByteString: RandomAccessCollection {
   ) rethrows -> Result? {
     try bytes.withContiguousStorageIfAvailable(body)
   }
+}
+
+/// A text of any of these types, as functions take names, keys and messages: a `String`, a part of one, a literal, or the
+/// bytes that a script has given.
+public protocol FlowText: Sendable {
+  /// The text, in UTF-8 if it was a string of Swift.
+  var byteString: ByteString { get }
+  /// Lends its bytes to `body`, without a copy where it can; the pointer must not be used after `body` returns.
+  func withUTF8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result
+}
+
+extension FlowText {
+  public func withUTF8Bytes<Result>(
+    _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
+  ) rethrows -> Result {
+    try byteString.bytes.withUnsafeBufferPointer(body)
+  }
+}
+
+extension ByteString: FlowText {
+  @inlinable
+  public var byteString: ByteString { self }
+}
+
+extension String: FlowText {
+  public var byteString: ByteString { ByteString(self) }
+
+  public func withUTF8Bytes<Result>(
+    _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
+  ) rethrows -> Result {
+    var text = self
+    return try text.withUTF8(body)
+  }
+
+  /// The text, with U+FFFD instead of bytes that are no UTF-8.
+  public init(_ text: ByteString) { self.init(decoding: text.bytes, as: UTF8.self) }
+}
+
+extension Substring: FlowText {
+  public var byteString: ByteString { ByteString(utf8) }
+}
+
+extension StaticString: FlowText {
+  public var byteString: ByteString { ByteString(self) }
+}
+
+/// Within this package a literal is bytes where nothing says otherwise: a text of a script that is put into a message for
+/// a parameter of any `FlowText` keeps its bytes. Programs that embed it aren't concerned.
+package typealias StringLiteralType = ByteString
+/// The same for a literal of one character.
+package typealias ExtendedGraphemeClusterType = ByteString
+/// The same for a literal of one code point.
+package typealias UnicodeScalarType = ByteString
+
+extension ByteString {
+  /// Whether the bytes are the UTF-8 form of a string.
+  public static func == (left: ByteString, right: some StringProtocol) -> Bool {
+    left.bytes.elementsEqual(right.utf8)
+  }
+
+  /// Whether the bytes are the UTF-8 form of a string.
+  public static func == (left: some StringProtocol, right: ByteString) -> Bool { right == left }
+}
+
+/// Whether there is a text, and its bytes are the UTF-8 form of a string.
+public func == (left: ByteString?, right: some StringProtocol) -> Bool {
+  left.map { $0 == right } ?? false
 }
 
 /// The value of a variable of the environment; nil without one, and for an empty one, which means the same.
@@ -242,9 +309,4 @@ extension UnsafeBufferPointer<UInt8> {
     guard let start = baseAddress, let other = part.baseAddress else { return part.isEmpty }
     return memcmp(start + offset, other, part.count) == 0
   }
-}
-
-extension ByteString {
-  /// Whether a text is a part of this one.
-  package func contains(_ text: ByteString) -> Bool { bytes.place(of: text) != nil }
 }

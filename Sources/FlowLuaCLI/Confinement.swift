@@ -18,7 +18,7 @@ struct Confinement {
     options = arguments.options.confinement
     guard options?.usesSandbox == true else { return }
     do throws(SystemError) { try Sandbox.closeInheritedDescriptors() } catch {
-      throw LongOptions.misuse("--sandbox: \(error.messageBytes)")
+      throw LongOptions.misuse("--sandbox: \(error.message)")
     }
   }
 
@@ -67,7 +67,7 @@ struct Confinement {
   ) throws(CommandLineArguments.Misuse) {
     let store: ByteString?
     do throws(FlowError) { store = try keeping?.makeFolder() } catch {
-      throw LongOptions.misuse("--sandbox: \(error.messageBytes)")
+      throw LongOptions.misuse("--sandbox: \(error.message)")
     }
     do throws(SystemError) {
       try checkFolder()
@@ -85,7 +85,7 @@ struct Confinement {
       sandbox.grants += options.writable.map { Sandbox.Grant($0, .write) }
       try sandbox.enter()
     } catch {
-      throw LongOptions.misuse("--sandbox: \(error.messageBytes)")
+      throw LongOptions.misuse("--sandbox: \(error.message)")
     }
   }
 

@@ -36,8 +36,8 @@ final class EventFile: RunSink {
     var line = JSONText()
     line.object {
       $0.field("kind", "run")
-      $0.field("run", run.identifierBytes)
-      $0.field("name", run.loop.secrets.redacted(run.nameBytes))
+      $0.field("run", run.identifier)
+      $0.field("name", run.loop.secrets.redacted(run.name))
       $0.field("started", run.started)
       $0.field("outer_run", run.outerExecution?.run)
       $0.field("outer_id", run.outerExecution?.id)
@@ -56,8 +56,8 @@ final class EventFile: RunSink {
     line.object {
       $0.field("time", run.duration.inSeconds)
       $0.field("kind", "end")
-      $0.field("run", run.identifierBytes)
-      $0.field("state", run.state.nameBytes)
+      $0.field("run", run.identifier)
+      $0.field("state", run.state.name)
       $0.field("finished_early", run.isFinishedEarly)
       $0.field(errorOf: run, messages.host)
     }
@@ -115,10 +115,10 @@ enum FollowedLines {
         separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       {
         let escape = hasColors ? Self.escape(meaning) : nil
-        if let escape { text += "\u{1B}[\(escape)m".utf8 }
-        if let run { text += run.onOneLine.bytes + Array(" | ".utf8) }
+        if let escape { text += "\u{1B}[\(escape)m".bytes }
+        if let run { text += run.onOneLine.bytes + " | ".bytes }
         text += isTerminal ? ByteString(line).forTerminal.bytes : Array(line)
-        if escape != nil { text += "\u{1B}[0m".utf8 }
+        if escape != nil { text += "\u{1B}[0m".bytes }
         text.append(UInt8(ascii: "\n"))
       }
       Output.write(styled: ByteString(text), toError: true)

@@ -184,11 +184,11 @@ final class Interpreter {
 
   /// `LUA_INIT_5_4`, else `LUA_INIT`: a chunk, or `@` and a file.
   private func runInitialization() throws {
-    for name in ["LUA_INIT_5_4", "LUA_INIT"] {
+    for name: String in ["LUA_INIT_5_4", "LUA_INIT"] {
       guard let value = getenv(name) else { continue }
       let text = ByteString(cString: value)
       if text.bytes.first == UInt8(ascii: "@") {
-        try call { try vm.loadFile(bytes: ByteString(text.bytes.dropFirst())) }
+        try call { try vm.loadFile(ByteString(text.bytes.dropFirst())) }
       } else {
         try call { try vm.load(text, name: "=\(name)") }
       }
@@ -222,23 +222,23 @@ final class Interpreter {
     let meaning = """
        isn't what require "flow" loads: that is flowlua's own module, which require "flowlua" loads too
       """
-    try vm.warn(ByteString(Array("'".utf8) + file.bytes + Array("'\(meaning)".utf8)))
+    try vm.warn(ByteString("'".bytes + file.bytes + "'\(meaning)".bytes))
   }
 
   private func runScript() throws {
     switch arguments.script {
     case .file(let path):
       try vm.searchModules(inFolderOf: ByteString(path.bytes))
-      let chunk = try reporting { try vm.loadFile(bytes: ByteString(path.bytes)) }
+      let chunk = try reporting { try vm.loadFile(path) }
       try reporting { try vm.callScript(chunk) }
     case .standardInput:
-      let chunk = try reporting { try vm.loadFile(bytes: nil) }
+      let chunk = try reporting { try vm.loadFile(nil) }
       try reporting { try vm.callScript(chunk) }
     case nil:
       if arguments.isInteractive || arguments.executes || arguments.showsVersion { break }
       guard isatty(STDIN_FILENO) != 0 else {
         do {
-          try call { try vm.loadFile(bytes: nil) }
+          try call { try vm.loadFile(nil) }
         } catch is Failed {
           // lua5.4 does the same with a chunk on standard input.
           throw Failed(isForgiven: true)

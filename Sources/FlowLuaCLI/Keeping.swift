@@ -39,7 +39,7 @@ final class Keeping {
     let variable = arguments.ignoresEnvironment ? nil : Self.variable
     choice = asked ?? (variable == nil ? nil : .new)
     var options = arguments.options.kept
-    if let variable, variable.bytes.starts(with: "nats".utf8), options?.usesServer != true {
+    if let variable, variable.bytes.starts(with: "nats".bytes), options?.usesServer != true {
       options = options ?? KeepingOptions()
       try options?.keep(variable, naming: "FLOWLUA_KEEP")
     }
@@ -87,7 +87,7 @@ final class Keeping {
   /// script that is elsewhere its path from the root.
   private static func name(of script: ByteString, in store: ByteString) -> ByteString {
     // The store may not exist yet.
-    let up = folder(besides: store).bytes.dropLast(".flowlua".utf8.count)
+    let up = folder(besides: store).bytes.dropLast(".flowlua".bytes.count)
     let around = absolute(up.isEmpty ? "." : ByteString(up)).bytes
     let start = around.last == UInt8(ascii: "/") ? around : around + [UInt8(ascii: "/")]
     return script.bytes.starts(with: start)
@@ -119,7 +119,7 @@ final class Keeping {
       keepsRuns = true
       if rehearses { keeping.onRehearsal = { [unowned self] in note($0, $1) } }
       Self.isRehearsal = rehearses
-      keeping.onWrongChoice = { Self.end(because: "option '--from': \($0.messageBytes)") }
+      keeping.onWrongChoice = { Self.end(because: "option '--from': \($0.message)") }
       if case .run(let id)? = choice {
         keeping.onMissingRun = { Self.end(withoutRun: id, because: $0, of: $1) }
       }
@@ -256,7 +256,7 @@ final class Keeping {
         "the latest runs of the script: "
           + (runs ?? []).suffix(5).reduce("") { $0.isEmpty ? $1 : "\($0), \($1)" }
       }
-    end(because: "option '--resume=\(id)': \(error.messageBytes); \(known)")
+    end(because: "option '--resume=\(id)': \(error.message); \(known)")
   }
 
   /// Ends the process because of a mistake of the command line.
@@ -297,7 +297,7 @@ final class Keeping {
     } catch {
       // The script has removed the store itself, which may be in a temporary folder of its own.
       if error.storeProblem == .removed { return isFinished }
-      messages?.say(error.messageBytes)
+      messages?.say(error.message)
       return false
     }
   }

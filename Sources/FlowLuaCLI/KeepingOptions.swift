@@ -49,7 +49,7 @@ final class KeepingOptions {
   func keep(_ place: ByteString, naming source: ByteString) throws(CommandLineArguments.Misuse) {
     let parts = place.bytes.split(
       separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts[0].elementsEqual("nats".utf8), parts.count == 1 || (1...64).contains(parts[1].count)
+    guard parts[0].elementsEqual("nats".bytes), parts.count == 1 || (1...64).contains(parts[1].count)
     else {
       throw LongOptions.misuse(
         "\(source) takes 'nats', or 'nats:' with a name of up to 64 characters, not '\(place)'")

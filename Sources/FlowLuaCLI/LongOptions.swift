@@ -176,9 +176,7 @@ struct LongOptions {
     if word == "-" { return true }
     guard word.bytes.first != UInt8(ascii: "-") else { return false }
     return word.contains("://")
-      || [".json", ".jsonl", ".ndjson"].contains {
-        word.bytes.reversed().starts(with: $0.utf8.reversed())
-      }
+      || [".json", ".jsonl", ".ndjson"].contains { word.hasSuffix($0) }
   }
 
   /// Parses `text`, `json`, `text:FILE` or `json:FILE`.
@@ -260,7 +258,7 @@ extension LongOptions {
   ) throws(CommandLineArguments.Misuse) -> GraphFile {
     for form in GraphFile.Form.allCases
     where path.bytes.count > form.rawValue.utf8.count + 1
-      && path.bytes.suffix(form.rawValue.utf8.count + 1).elementsEqual(".\(form.rawValue)".utf8)
+      && path.bytes.suffix(form.rawValue.utf8.count + 1).elementsEqual(".\(form.rawValue)".bytes)
     {
       return GraphFile(path: path, form: form)
     }

@@ -48,8 +48,8 @@ final class Messages {
   func say(_ message: ByteString) { Output.error(program: program, message) }
 
   private func text(of error: any Error) -> ByteString {
-    if let host { return host.reportBytes(of: error) }
-    if let error = error as? LuaError { return ByteString(error.messageBytes.bytes) }
+    if let host { return host.report(of: error) }
+    if let error = error as? LuaError { return ByteString(error.message.bytes) }
     return ByteString(String(describing: error))
   }
 }

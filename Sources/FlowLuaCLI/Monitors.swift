@@ -67,7 +67,7 @@ final class Monitors: RunMonitor {
 
   /// Lets programs and requests of ops continue a trace: that of the environment, or one that `--otlp` begins.
   private func continueTrace(on host: ScriptHost) {
-    host.serviceNameBytes = title.baseName
+    host.serviceName = ByteString(title.fileName)
     let incoming = environment("TRACEPARENT").flatMap {
       TraceContext(traceparent: $0, state: environment("TRACESTATE"))
     }
@@ -107,7 +107,7 @@ final class Monitors: RunMonitor {
     of run: Run, _ form: LongOptions.SummaryForm, _ write: (ByteString) -> Void
   ) {
     switch form {
-    case .text: write(run.summaryBytes(summaryOptions))
+    case .text: write(run.summary(summaryOptions))
     case .json: RunJSON.write(run, messages.host, write)
     }
   }
@@ -117,9 +117,9 @@ final class Monitors: RunMonitor {
     var text: ByteString = ""
     for finding in run.check() {
       if finding.severity == .error { hasFailed = true }
-      text = text + "[\(run.nameBytes)] \(finding.severity.nameBytes): \(finding.messageBytes)\n"
+      text = text + "[\(run.name)] \(finding.severity.name): \(finding.message)\n"
     }
-    text = text + "[\(run.nameBytes)] plan:\n" + run.planBytes()
+    text = text + "[\(run.name)] plan:\n" + run.plan()
     Output.write(run.loop.secrets.redacted(text), toError: false)
   }
 
@@ -164,12 +164,5 @@ final class Monitors: RunMonitor {
   private func fail(_ message: ByteString) {
     messages.say(message)
     hasFailed = true
-  }
-}
-
-extension ByteString {
-  /// A path without its folders.
-  fileprivate var baseName: ByteString {
-    bytes.lastIndex(of: UInt8(ascii: "/")).map { ByteString(bytes[($0 + 1)...]) } ?? self
   }
 }

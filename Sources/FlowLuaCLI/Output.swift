@@ -93,7 +93,7 @@ enum TextFile {
 
   /// Whether a path is that of a script: by its name, or by `#!` at its start.
   static func isScript(_ path: ByteString) -> Bool {
-    if path.bytes.reversed().starts(with: ".lua".utf8.reversed()) { return true }
+    if path.bytes.reversed().starts(with: ".lua".bytes.reversed()) { return true }
     // A pipe would be waited for.
     guard (try? FileStatus.read(path, follows: true))??.kind == .file else { return false }
     return (try? FileReader(path).read(2, Cancellation())) == "#!"

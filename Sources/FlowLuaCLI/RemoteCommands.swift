@@ -27,7 +27,7 @@ struct RemoteCommands {
         starter.url, arguments, naming: "option '--join -'")
       settings.isForOwnMachines = true
       do throws(FlowError) { if let key = starter.key { try settings.setKey(key) } } catch {
-        throw LongOptions.misuse("option '--join -': \(error.messageBytes)")
+        throw LongOptions.misuse("option '--join -': \(error.message)")
       }
       return settings
     }
@@ -66,8 +66,8 @@ struct RemoteCommands {
       case nil where starter?.isGone == true: return 0
       case nil: return 128 + flowsystem_termination_signal()
       case .failure(let error)?:
-        if error.kind == .usage { throw LongOptions.misuse(error.messageBytes) }
-        say(error.messageBytes)
+        if error.kind == .usage { throw LongOptions.misuse(error.message) }
+        say(error.message)
         return 1
       case .success(let machine)?:
         let workers = Self.count(machine.workers, "worker")
@@ -84,7 +84,7 @@ struct RemoteCommands {
     } catch let misuse as CommandLineArguments.Misuse {
       throw misuse
     } catch {
-      say(FlowError.from(error).messageBytes)
+      say(FlowError.from(error).message)
       return 1
     }
   }
@@ -123,7 +123,7 @@ struct RemoteCommands {
     switch result {
     case nil: return 1
     case .failure(let error)?:
-      say(error.messageBytes)
+      say(error.message)
       return 1
     case .success(let answers)?: return list(answers, settings)
     }

@@ -52,14 +52,14 @@ final class RemoteOptions {
   func addShared(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     for folder in text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
       do throws(FlowError) { try shared.add(ByteString(folder)) } catch {
-        throw LongOptions.misuse("option '--remote-shared': \(error.messageBytes)")
+        throw LongOptions.misuse("option '--remote-shared': \(error.message)")
       }
     }
   }
 
   func setTags(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     do throws(FlowError) { try RemoteMachine.Offer.check(tags: text) } catch {
-      throw LongOptions.misuse("option '--tags': \(error.messageBytes)")
+      throw LongOptions.misuse("option '--tags': \(error.message)")
     }
     tags = text
     joiningOption = joiningOption ?? "--tags"
@@ -161,11 +161,11 @@ final class RemoteOptions {
       if let timeout = options?.timeout { settings.timeout = timeout }
       try settings.check()
     } catch {
-      throw LongOptions.misuse("\(option): \(error.messageBytes)")
+      throw LongOptions.misuse("\(option): \(error.message)")
     }
     // Its error names the variable.
     do throws(FlowError) { try settings.setKey(key(arguments)) } catch {
-      throw LongOptions.misuse(error.messageBytes)
+      throw LongOptions.misuse(error.message)
     }
     return settings
   }
@@ -181,10 +181,10 @@ enum Secrets {
     guard let text = environment("FLOWLUA_REMOTE"), text.bytes.contains(UInt8(ascii: "@")) else {
       return environment("FLOWLUA_REMOTE")
     }
-    flowsystem_remove_variable("FLOWLUA_REMOTE")
+    flowsystem_remove_variable("FLOWLUA_REMOTE" as String)
     let shown = text.bytes.split(separator: UInt8(ascii: ",")).map(withoutUser)
     _ = ByteString(shown.joined(separator: [UInt8(ascii: ",")])).withCString {
-      setenv("FLOWLUA_REMOTE", $0, 1)
+      setenv("FLOWLUA_REMOTE" as String, $0, 1)
     }
     return text
   }()
@@ -196,7 +196,7 @@ enum Secrets {
   private static func withoutUser(_ url: ArraySlice<UInt8>) -> [UInt8] {
     guard let sign = url.lastIndex(of: UInt8(ascii: "@")) else { return Array(url) }
     let scheme = url[..<sign].prefix { $0 != UInt8(ascii: ":") }
-    let mark = Array("://".utf8)
+    let mark = "://".bytes
     let isScheme = url[scheme.endIndex...].starts(with: mark)
     return Array((isScheme ? scheme + mark : []) + url[(sign + 1)...])
   }

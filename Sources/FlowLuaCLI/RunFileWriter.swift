@@ -147,7 +147,7 @@ final class RunFileWriter {
       try Files.write(text, to: path, Cancellation())
       return nil
     } catch {
-      var reason = error.messageBytes
+      var reason = error.message
       if error.code == EINVAL {
         // A pipe or a device isn't replaced, but written to.
         guard let problem = TextFile.write(text, to: path) else { return nil }
@@ -203,7 +203,7 @@ struct SummaryFile {
       try replacement.commit()
       return nil
     } catch {
-      return RunFileWriter.Failure(message: "can't write the summaries: \(error.messageBytes)")
+      return RunFileWriter.Failure(message: "can't write the summaries: \(error.message)")
     }
   }
 }
@@ -246,7 +246,7 @@ enum GraphFileWriter {
     case .failure(let error)?:
       throw Failure(
         message: """
-          can't draw '\(path)': \(error.messageBytes); .svg needs Graphviz (on Debian: apt install \
+          can't draw '\(path)': \(error.message); .svg needs Graphviz (on Debian: apt install \
           graphviz), .dot and .mmd need nothing
           """)
     case nil: throw Failure(message: "can't draw '\(path)'")

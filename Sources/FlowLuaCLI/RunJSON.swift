@@ -11,12 +11,12 @@ enum RunJSON {
   static func write(_ run: Run, _ host: ScriptHost?, _ write: (ByteString) -> Void) {
     var json = JSONText()
     json.append(raw: "{")
-    json.field("run", run.loop.secrets.redacted(run.nameBytes))
+    json.field("run", run.loop.secrets.redacted(run.name))
     json.field("id", run.id)
-    json.field("identifier", run.identifierBytes)
+    json.field("identifier", run.identifier)
     json.field("started", run.started)
     json.field("ended", run.started + run.duration.inSeconds)
-    json.field("state", run.state.nameBytes)
+    json.field("state", run.state.name)
     json.field("duration", run.duration.inSeconds)
     json.field("finished_early", run.isFinishedEarly)
     if run.droppedEvents > 0 { json.field("dropped_events", run.droppedEvents) }
@@ -69,10 +69,10 @@ extension JSONText {
   mutating func field(errorOf run: Run, _ host: ScriptHost?) {
     guard let error = run.error else { return }
     object("error") { json in
-      json.field("kind", error.kind.nameBytes)
-      json.field("message", error.messageBytes)
-      json.field("op", error.opBytes)
-      json.field("path", error.pathBytes)
+      json.field("kind", error.kind.name)
+      json.field("message", error.message)
+      json.field("op", error.op)
+      json.field("path", error.path)
       guard let host else { return }
       var fields = JSONText()
       if host.appendFields(of: error, to: &fields) {

@@ -110,7 +110,7 @@ enum SpanExport {
       } catch let misuse as HTTPMisuse {
         return "\(misuse.field): \(misuse.problem)"
       } catch {
-        return FlowError.from(error).messageBytes
+        return FlowError.from(error).message
       }
     }
     return rejected == 0 ? nil : "the collector has rejected \(rejected) of them"
@@ -144,7 +144,7 @@ enum SpanExport {
     for event in run.events where event.kind == .retry { attempts = event.attempt + 1 }
     guard let error = run.error else { return body }
     if attempts == 1 { throw error }
-    throw FlowError(error.kind, "\(error.messageBytes), after \(attempts) attempts")
+    throw FlowError(error.kind, "\(error.message), after \(attempts) attempts")
   }
 
   /// The most attempts at a request, and the time before the second one; each further delay is twice as long,
@@ -167,8 +167,8 @@ enum SpanExport {
     ByteString(
       url.bytes.flatMap { byte in
         switch byte {
-        case UInt8(ascii: "{"): Array("%7B".utf8)
-        case UInt8(ascii: "}"): Array("%7D".utf8)
+        case UInt8(ascii: "{"): "%7B".bytes
+        case UInt8(ascii: "}"): "%7D".bytes
         default: [byte]
         }
       })
@@ -178,7 +178,7 @@ enum SpanExport {
   /// have ended.
   private static func rejectedCount(in body: ByteString) -> UInt64? {
     guard let place = body.bytes.place(of: "\"rejectedSpans\"") else { return nil }
-    let marks = Set(" \t\r\n:\"".utf8)
+    let marks = Set(" \t\r\n:\"".bytes)
     let digits = body.bytes[place.upperBound...].drop { marks.contains($0) }
       .prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     return UInt64(String(decoding: digits, as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }

@@ -77,7 +77,7 @@ enum Usage {
   private static func line(_ form: ByteString, _ help: ByteString) -> ByteString {
     let margin = 25
     let indent = [UInt8](repeating: UInt8(ascii: " "), count: margin)
-    var text = Array("  ".utf8) + form.bytes
+    var text = "  ".bytes + form.bytes
     text += indent.dropFirst(min(text.count, margin - 2))
     var column = text.count
     var isFirst = true

@@ -62,7 +62,7 @@ package struct ProcessIdentity: Equatable, Sendable {
     var name = [UInt8](repeating: 0, count: 64)
     let count = name.withUnsafeMutableBytes { buffer in
       buffer.baseAddress.map {
-        readlink("/proc/self/ns/pid", $0.assumingMemoryBound(to: CChar.self), buffer.count)
+        readlink("/proc/self/ns/pid" as String, $0.assumingMemoryBound(to: CChar.self), buffer.count)
       } ?? -1
     }
     return ByteString(Array(boot.prefix(36)) + [UInt8(ascii: " ")] + name.prefix(max(count, 0)))
@@ -94,7 +94,7 @@ package struct ProcessIdentity: Equatable, Sendable {
 
 /// The path of the program that this process executes; nil without /proc.
 package var executablePath: ByteString? {
-  guard let path = realpath("/proc/self/exe", nil) else { return nil }
+  guard let path = realpath("/proc/self/exe" as String, nil) else { return nil }
   defer { free(path) }
   return ByteString(cString: path)
 }

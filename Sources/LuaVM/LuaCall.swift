@@ -241,9 +241,9 @@ public struct LuaCall {
         // As it came: no message handler is called, and the caller gets an error of the limit.
         append(.string(LuaVM.memoryError))
       } else if error.code == .memory || error.code == .overflow {
-        append(.string(error.messageBytes))
+        append(.string(error.message))
       } else {
-        append(.string(ByteString(position.bytes + error.messageBytes.bytes)))
+        append(.string(ByteString(position.bytes + error.message.bytes)))
       }
     } else {
       var value = flowlua_value.empty

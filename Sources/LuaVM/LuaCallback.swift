@@ -59,7 +59,7 @@ package final class LuaCallback {
   /// Where the function was defined, as `file:line: `; nothing for one of C.
   package var position: ByteString {
     guard let place = function.vm.place(of: function) else { return "" }
-    return ByteString(place.bytes + Array(": ".utf8))
+    return ByteString(place.bytes + ": ".bytes)
   }
 
   /// Runs it up to its first wait. Slot and generation make the handle; they also identify the call

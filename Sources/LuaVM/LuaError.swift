@@ -38,39 +38,26 @@ public struct LuaError: Error, CustomStringConvertible {
   /// The kind of failure.
   public let code: Code
   /// The message, as bytes, since a script may have written it.
-  public var message: String { messageBytes.description }
-  /// The bytes of `message`.
-  package let messageBytes: ByteString
+  public let message: ByteString
   /// The raised value with its identity; nil for a failure of the host itself.
   public let value: LuaValue?
 
   /// A failure with a message. Thrown in a function that Lua called, it is raised as a string.
-  // Disfavored, so that literals of this package are bytes: texts of scripts are put into them.
-  @_disfavoredOverload
-  public init(_ code: Code, _ message: String) { self.init(code, ByteString(message)) }
-
-  /// The same with a message that may have any bytes.
-  package init(_ code: Code, _ message: ByteString) {
+  public init(_ code: Code, _ message: some FlowText) {
     self.code = code
-    self.messageBytes = message
+    self.message = message.byteString
     self.value = nil
   }
 
   /// A failure with a Lua value. Thrown in a function that Lua called, that value is raised.
-  @_disfavoredOverload
-  public init(_ code: Code = .runtime, value: LuaValue, message: String) {
-    self.init(code, value: value, message: ByteString(message))
-  }
-
-  /// The same with a message that may have any bytes.
-  package init(_ code: Code = .runtime, value: LuaValue, message: ByteString) {
+  public init(_ code: Code = .runtime, value: LuaValue, message: some FlowText) {
     self.code = code
-    self.messageBytes = message
+    self.message = message.byteString
     self.value = value
   }
 
   /// The message.
-  public var description: String { messageBytes.description }
+  public var description: String { message.description }
 }
 
 // The value inside is bound to its state, which checks the thread at every use.

@@ -80,7 +80,7 @@ extension LuaConfiguration {
   package func hasFunction(_ name: String) -> Bool {
     if name == "os.exit", refusesExit { return false }
     guard let dot = name.firstIndex(where: { $0 == "." || $0 == ":" }) else {
-      return flowlua_has_function(libraryBits, "_G", name)
+      return flowlua_has_function(libraryBits, "_G" as String, name)
     }
     return flowlua_has_function(
       libraryBits, String(name[..<dot]), String(name[name.index(after: dot)...]))

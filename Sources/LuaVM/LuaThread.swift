@@ -106,9 +106,7 @@ public struct LuaThread {
   }
 
   /// Its stack as text.
-  public var traceback: String { tracebackBytes.description }
-  /// The bytes of `traceback`.
-  package var tracebackBytes: ByteString {
+  public var traceback: ByteString {
     let vm = reference.vm
     guard (try? vm.enter()) != nil, lua_checkstack(vm.running, 2) != 0 else { return "" }
     flowlua_push_reference(vm.state, vm.running, reference.id)

@@ -99,7 +99,7 @@ extension LuaVM {
     let status = bytes.withUnsafeBytes { bytes in
       options.withRaw(isLast: isLast) { options in
         guard let base = bytes.baseAddress, start >= 0, start < bytes.count else {
-          return flowlua_csv_decode(state, "", 0, &options, &raw)
+          return flowlua_csv_decode(state, "" as String, 0, &options, &raw)
         }
         let from = (base + start).assumingMemoryBound(to: CChar.self)
         return flowlua_csv_decode(state, from, bytes.count - start, &options, &raw)

@@ -60,13 +60,13 @@ extension LuaVM {
         isDescribingError = true
         defer { isDescribingError = false }
         if let text = try? metafield("__tostring", of: reference), !text.isNil,
-          let shown = try? tostringBytes(value)
+          let shown = try? tostring(value)
         {
           return shown
         }
       }
       return ByteString("(error object is a \(reference.kind.name) value)")
-    case .number: return (try? tostringBytes(value)) ?? "(error object is a number value)"
+    case .number: return (try? tostring(value)) ?? "(error object is a number value)"
     case .nil: return "(error object is a nil value)"
     case .boolean: return "(error object is a boolean value)"
     case .reference(let reference):
@@ -102,18 +102,18 @@ extension LuaVM {
     }
     guard let first = lines.first, let parts = Self.parts(of: first) else { return nil }
     let caller = lines.dropFirst().compactMap { Self.parts(of: $0)?.place }
-      .first { !$0.elementsEqual("[C]".utf8) }
+      .first { !$0.elementsEqual("[C]".bytes) }
     let name = parts.function.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
-    let function = name.count > 2 ? Array(name[1]) : Array("a function of C".utf8)
+    let function = name.count > 2 ? Array(name[1]) : "a function of C".bytes
     guard let caller else { return ByteString(function) }
-    return ByteString(function + Array(" at ".utf8) + Array(caller))
+    return ByteString(function + " at ".bytes + Array(caller))
   }
 
   /// A line of a traceback: the place, and the description of the function.
   private static func parts(
     of line: [UInt8]
   ) -> (place: ArraySlice<UInt8>, function: ArraySlice<UInt8>)? {
-    let mark = Array(": in ".utf8)
+    let mark = ": in ".bytes
     guard line.count > mark.count else { return nil }
     for start in 0...line.count - mark.count
     where line[start..<start + mark.count].elementsEqual(mark) {

@@ -76,7 +76,7 @@ extension LuaVM {
   ) -> Result {
     (name.bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { bytes in
       // Never nil: there is at least one zero byte.
-      bytes.baseAddress.map(body) ?? body("")
+      bytes.baseAddress.map(body) ?? body("" as String)
     }
   }
 }

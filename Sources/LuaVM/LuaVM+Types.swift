@@ -126,7 +126,7 @@ extension LuaVM {
   ) throws -> (metatable: LuaReference, id: Int32) {
     try enter()
     if methods.isEmpty {
-      try check(flowlua_make_functions(state, "", [flowlua_named_function()], 0))
+      try check(flowlua_make_functions(state, "" as String, [flowlua_named_function()], 0))
     } else {
       try withNamed(methods) { names, list, count in
         try check(flowlua_make_functions(state, names, list, count))

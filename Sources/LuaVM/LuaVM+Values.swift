@@ -7,20 +7,12 @@ extension LuaVM {
   /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`); `mode` "t", "b" or "bt", of which
   /// "b" only counts if the configuration has `loadsBytecode`.
   /// Throws a `LuaError` of code `syntax` with Lua's message.
-  @_disfavoredOverload
   public func load(
-    _ chunk: String, name: String, mode: String = "bt"
-  ) throws -> LuaReference {
-    try load(ByteString(chunk), name: name, mode: mode)
-  }
-
-  /// Compiles a chunk that may have any bytes, such as bytecode.
-  public func load(
-    _ chunk: ByteString, name: String, mode: String = "bt"
+    _ chunk: some FlowText, name: String, mode: String = "bt"
   ) throws -> LuaReference {
     try enter()
     let mode = configuration.loadsBytecode ? mode : mode.filter { $0 != "b" }
-    let status = chunk.bytes.withUnsafeBytes { bytes in
+    let status = chunk.byteString.bytes.withUnsafeBytes { bytes in
       // An empty array may have no address.
       flowlua_load(
         state, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name, mode)
@@ -40,16 +32,11 @@ extension LuaVM {
 
   /// Compiles a file, a leading `#` line skipped; nil reads stdin. Bytecode needs `loadsBytecode` of the
   /// configuration.
-  public func loadFile(_ path: String?) throws -> LuaReference {
-    try loadFile(bytes: path.map { ByteString($0) })
-  }
-
-  /// The same for a path that may have any bytes.
-  package func loadFile(bytes path: ByteString?) throws -> LuaReference {
+  public func loadFile(_ path: (any FlowText)?) throws -> LuaReference {
     try enter()
-    let mode = configuration.loadsBytecode ? "bt" : "t"
+    let mode: String = configuration.loadsBytecode ? "bt" : "t"
     guard let path else { return try finishLoad(flowlua_load_file(state, nil, mode)) }
-    let terminated = path.bytes.map { CChar(bitPattern: $0) } + [0]
+    let terminated = path.byteString.map { CChar(bitPattern: $0) } + [0]
     return try finishLoad(flowlua_load_file(state, terminated, mode))
   }
 
@@ -59,11 +46,6 @@ extension LuaVM {
   }
 
   /// `package.preload[name]`: the function that `require` calls for a module, by each of its names.
-  public func preload(_ names: String..., loader: @escaping LuaFunction) throws {
-    try preload(names, loader: loader)
-  }
-
-  /// The same for a list of names.
   public func preload(_ names: [String], loader: @escaping LuaFunction) throws {
     let function = try makeFunction(loader)
     // All names in one array: scripts that use no module pay for this at their start.
@@ -81,17 +63,8 @@ extension LuaVM {
   // MARK: Tables
 
   /// A new table: `values` from 1 on, then `fields`.
-  @_disfavoredOverload
   public func makeTable(
-    values: [LuaValue] = [], fields: [(String, LuaValue)] = [], metatable: LuaReference? = nil
-  ) throws -> LuaReference {
-    try makeTable(
-      values: values, fields: fields.map { (ByteString($0), $1) }, metatable: metatable)
-  }
-
-  /// The same with names that may have any bytes.
-  package func makeTable(
-    values: [LuaValue] = [], fields: [(ByteString, LuaValue)] = [],
+    values: [LuaValue] = [], fields: [(some FlowText, LuaValue)] = [(ByteString, LuaValue)](),
     metatable: LuaReference? = nil
   ) throws -> LuaReference {
     try enter()
@@ -99,7 +72,7 @@ extension LuaVM {
     var keyed: [LuaValue] = []
     keyed.reserveCapacity(fields.count * 2)
     for (key, value) in fields {
-      keyed.append(.string(key))
+      keyed.append(.string(key.byteString))
       keyed.append(value)
     }
     let status = withRawValues(of: self, values) { rawValues in
@@ -232,10 +205,10 @@ extension LuaVM {
   }
 
   /// Sets a field of a table, without metamethods.
-  public func set(_ value: LuaValue, _ key: String, in table: LuaReference) throws {
+  public func set(_ value: LuaValue, _ key: some FlowText, in table: LuaReference) throws {
     try enter()
     checkHome(table)
-    let status = withRawValues(of: self, [.string(ByteString(key)), value]) { raw in
+    let status = withRawValues(of: self, [.string(key.byteString), value]) { raw in
       flowlua_set_fields(state, table.id, raw, 1)
     }
     try check(status)
@@ -407,10 +380,7 @@ extension LuaVM {
   // MARK: Texts
 
   /// `tostring` of a value; throws any error that its `__tostring` raises.
-  public func tostring(_ value: LuaValue) throws -> String { try tostringBytes(value).description }
-
-  /// The bytes of `tostring`.
-  package func tostringBytes(_ value: LuaValue) throws -> ByteString {
+  public func tostring(_ value: LuaValue) throws -> ByteString {
     try enter()
     return try popString(withRawValues(of: self, [value]) { flowlua_tostring(state, $0) })
   }
@@ -423,9 +393,7 @@ extension LuaVM {
   }
 
   /// The name of a value's type for messages: integer and float apart, `__name` if there is one.
-  public func typeName(of value: LuaValue) -> String { typeNameBytes(of: value).description }
-  /// The bytes of `typeName`.
-  package func typeNameBytes(of value: LuaValue) -> ByteString {
+  public func typeName(of value: LuaValue) -> ByteString {
     switch value {
     case .nil: return "nil"
     case .boolean: return "boolean"
@@ -452,9 +420,7 @@ extension LuaVM {
   }
 
   /// The running coroutine's stack as text.
-  public func traceback(level: Int = 1) -> String { tracebackBytes(level: level).description }
-  /// The bytes of `traceback`.
-  package func tracebackBytes(level: Int = 1) -> ByteString {
+  public func traceback(level: Int = 1) -> ByteString {
     guard (try? enter()) != nil,
       let text = try? popString(flowlua_traceback(state, running, nil, Int32(clamping: level)))
     else { return "" }

@@ -1,6 +1,11 @@
 import FlowEngine
 import Testing
 
+// As in a program that embeds this package: literals are strings.
+typealias StringLiteralType = String
+typealias ExtendedGraphemeClusterType = String
+typealias UnicodeScalarType = String
+
 /// The adapter that the documentation shows.
 private struct FlowLogger: RunLogger {
   let logger: Logger
@@ -18,7 +23,7 @@ private struct FlowLogger: RunLogger {
 struct RunLogSinkTests {
   private func entries(
     _ op: Op, level: Logger.Level = .debug, trace: TraceContext? = nil,
-    data: [(ByteString, FlowValue)] = []
+    data: InitialData = [:]
   ) -> [Logger.Entry] {
     var logger = Logger(label: "test")
     logger.logLevel = level
@@ -144,7 +149,7 @@ struct RunLogSinkTests {
     }
     let entries = entries(
       Flow("hunter22").add(op), level: .trace,
-      data: [("password", .secret(.bytes("hunter22")))])
+      data: InitialData([("password", .secret(.bytes("hunter22")))]))
     #expect(entries.count == 6)
     #expect(!entries.contains { "\($0)".contains("hunter22") })
   }

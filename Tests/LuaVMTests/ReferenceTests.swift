@@ -41,7 +41,7 @@ struct ReferenceTests {
     #expect(isClosed { _ = try vm.load("", name: "=x") })
     #expect(isClosed { _ = try vm.element(1, of: table) })
     #expect(isClosed { try vm.collectGarbage() })
-    #expect(isClosed { try vm.preload("m") { $0.answer() } })
+    #expect(isClosed { try vm.preload(["m"]) { $0.answer() } })
     #expect(isClosed { throw vm.failure(coroutine).error })
     #expect(vm.listCount(table) == nil)
     vm.release(coroutine, finished: false)

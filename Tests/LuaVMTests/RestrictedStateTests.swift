@@ -82,7 +82,7 @@ struct RestrictedStateTests {
   @Test("A metatable of the host that scripts can change gets no finalizer")
   func hostMetatables() throws {
     let host = try host()
-    let metatable = try host.vm.makeTable(fields: [])
+    let metatable = try host.vm.makeTable()
     try host.setGlobal("metatable", .reference(metatable))
     try host.run("called = 0 metatable.__gc = function() called = called + 1 end")
     for _ in 0..<10 { _ = try host.vm.makeTable(metatable: metatable) }
@@ -90,7 +90,7 @@ struct RestrictedStateTests {
     try host.vm.collectGarbage()
     #expect(try host.text("return called, metatable.__gc") == "0 nil")
     let open = try TestHost()
-    let other = try open.vm.makeTable(fields: [])
+    let other = try open.vm.makeTable()
     try open.setGlobal("metatable", .reference(other))
     try open.run("called = 0 metatable.__gc = function() called = called + 1 end")
     _ = try open.vm.makeTable(metatable: other)

@@ -12,12 +12,12 @@ struct TracebackTests {
     try host.install(
       "T",
       [
-        "traceback": { call in call.answer(.string(vm.tracebackBytes(level: 2))) },
+        "traceback": { call in call.answer(.string(vm.traceback(level: 2))) },
         "of": { call in
           guard let thread = LuaThread(try call.value(1)) else {
             throw LuaError(.argument, "no coroutine")
           }
-          return call.answer(.string(thread.tracebackBytes))
+          return call.answer(.string(thread.traceback))
         },
       ])
     _ = try host.run(

@@ -165,7 +165,7 @@ struct ValueTests {
       do {
         try host.run("error(..., 0)", [.string(value)])
       } catch let error as LuaError {
-        #expect(error.messageBytes == value)
+        #expect(error.message == value)
       }
       let table = try vm.makeTable(values: [.string(value)], fields: [(value, .string(value))])
       guard case .string(value) = try vm.element(1, of: table),
@@ -174,12 +174,12 @@ struct ValueTests {
         Issue.record("tables change bytes")
         continue
       }
-      #expect(try vm.tostringBytes(.string(value)) == value)
+      #expect(try vm.tostring(.string(value)) == value)
       #expect(try vm.pairs(of: table).count == 2)
     }
     // Type names are bytes, too.
     let named = try host.run("return setmetatable({}, {__name = ...})", [.string(bytes)])
-    #expect(vm.typeNameBytes(of: named[0]) == bytes)
+    #expect(vm.typeName(of: named[0]) == bytes)
     // Two spellings of one text are two strings.
     #expect(ByteString("caf\u{E9}") != ByteString("cafe\u{301}"))
   }

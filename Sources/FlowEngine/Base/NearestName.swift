@@ -6,18 +6,18 @@ package enum NearestName {
   ///   - word: The word that was written.
   ///   - names: The possible names; the first of equally near ones counts.
   /// - Returns: The nearest name; nil when none is near.
-  package static func of(_ word: String, in names: [String]) -> String? {
-    let bytes = Array(word.lowercased().utf8)
+  package static func of<Name: FlowText>(_ word: some FlowText, in names: [Name]) -> Name? {
+    let bytes = word.byteString.lowercased.bytes
     // A script determines the length, and the work grows with it.
     guard bytes.count <= 40 else { return nil }
-    var best: (distance: Int, name: String)?
+    var best: (distance: Int, name: Name)?
     for name in names {
-      let other = Array(name.lowercased().utf8)
+      let other = name.byteString.lowercased.bytes
       let distance = distance(bytes, other)
       // With more changes, any short word would be near any other. A long one that begins alike may have another end:
       // `retires` for `retry`.
       let beginsAlike = bytes.count >= 7 && other.count >= 4 && bytes.prefix(3) == other.prefix(3)
-      let allowed = name.utf8.count < 4 ? 1 : beginsAlike ? 3 : 2
+      let allowed = other.count < 4 ? 1 : beginsAlike ? 3 : 2
       if distance <= allowed, distance < best?.distance ?? .max { best = (distance, name) }
     }
     return best?.name

@@ -15,9 +15,7 @@ open class AnyFlowTask {
     case cancelled
 
     /// The name that scripts use.
-    public var name: String { nameBytes.description }
-    /// The bytes of `name`.
-    package var nameBytes: ByteString {
+    public var name: ByteString {
       switch self {
       case .pending: "pending"
       case .succeeded: "succeeded"
@@ -229,14 +227,8 @@ open class AnyFlowTask {
   ///
   /// - Parameter reason: The reason, for its log line and error.
   /// - Returns: Whether it was still pending.
-  @discardableResult @_disfavoredOverload
-  public final func cancel(reason: String? = nil) -> Bool {
-    cancel(reason: reason.map { ByteString($0) })
-  }
-
-  /// The same with a reason that may have any bytes.
   @discardableResult
-  package final func cancel(reason: ByteString? = nil) -> Bool {
+  public final func cancel(reason: (any FlowText)? = nil) -> Bool {
     loop.checkThread()
     let isPending = storedState == .pending
     if isPending || !hasConcluded { stop(.cancelled(reason: reason)) }

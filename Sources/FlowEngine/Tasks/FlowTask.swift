@@ -100,7 +100,7 @@ extension FlowTask {
 
   /// Makes a task that was cancelled.
   public static func cancelled(
-    reason: String? = nil, on loop: EventLoop = .current
+    reason: (any FlowText)? = nil, on loop: EventLoop = .current
   ) -> FlowTask<Success> {
     failed(FlowError.cancelled(reason: reason), on: loop)
   }

@@ -112,9 +112,7 @@ public struct UnobservedFailure {
   /// The task's id.
   public let id: UInt64
   /// The task's name in reports.
-  public var name: String { nameBytes.description }
-  /// The bytes of `name`.
-  package let nameBytes: ByteString
+  public let name: ByteString
   /// Why it failed.
   public let error: FlowError
   let order: UInt64
@@ -135,13 +133,13 @@ final class FailureReports {
   func add(_ error: FlowError, of task: AnyFlowTask) {
     order += 1
     unobserved[task.id] = UnobservedFailure(
-      id: task.id, nameBytes: task.title, error: error, order: order)
+      id: task.id, name: task.title, error: error, order: order)
   }
 
   /// Adds a failure that observing the task doesn't remove.
   func add(_ error: FlowError, name: ByteString, id: UInt64 = 0) {
     order += 1
-    late.append(UnobservedFailure(id: id, nameBytes: name, error: error, order: order))
+    late.append(UnobservedFailure(id: id, name: name, error: error, order: order))
   }
 
   /// Returns the failures and removes them.

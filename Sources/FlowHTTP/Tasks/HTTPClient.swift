@@ -5,9 +5,7 @@ public import FlowEngine
 /// loop.
 public final class HTTPClient {
   /// The URL that paths are relative to.
-  public var base: String? { baseBytes?.description }
-  /// The bytes of `base`.
-  package let baseBytes: ByteString?
+  public let base: ByteString?
   /// Lines for the header of each request; those of a request take precedence.
   public let headers: [HTTPHeader]
   /// The credentials of requests that have none.
@@ -34,24 +32,12 @@ public final class HTTPClient {
   ///   - cookies: The cookies of all requests.
   ///   - maxConnections: The most requests at a time; nil for no limit of its own.
   ///   - rate: How often requests start; nil for no limit.
-  @_disfavoredOverload
-  public convenience init(
-    base: String? = nil, headers: [HTTPHeader] = [],
+  public init(
+    base: (any FlowText)? = nil, headers: [HTTPHeader] = [],
     authorization: HTTPRequest.Authorization? = nil, cookies: HTTPCookieJar? = nil,
     maxConnections: Int? = nil, rate: RateLimit? = nil
   ) {
-    self.init(
-      base: base.map { ByteString($0) }, headers: headers, authorization: authorization,
-      cookies: cookies, maxConnections: maxConnections, rate: rate)
-  }
-
-  /// The same with a base that may have any bytes.
-  package init(
-    base: ByteString? = nil, headers: [HTTPHeader] = [],
-    authorization: HTTPRequest.Authorization? = nil, cookies: HTTPCookieJar? = nil,
-    maxConnections: Int? = nil, rate: RateLimit? = nil
-  ) {
-    baseBytes = base
+    self.base = base?.byteString
     self.headers = headers
     self.authorization = authorization
     self.cookies = cookies
@@ -68,14 +54,14 @@ public final class HTTPClient {
     _ request: HTTPRequest, hiding secrets: SecretTexts
   ) -> HTTPRequest {
     var request = request
-    let isOwn = isOwn(request.urlBytes)
-    if let baseBytes, !request.urlBytes.isWholeURL {
-      request.urlBytes = Self.join(baseBytes, request.urlBytes)
+    let isOwn = isOwn(request.url)
+    if let base, !request.url.isWholeURL {
+      request.url = Self.join(base, request.url)
     }
-    var names = Set(request.headers.map(\.nameBytes.lowercased))
+    var names = Set(request.headers.map(\.name.lowercased))
     if request.authorization != nil { names.insert("authorization") }
     request.headers += headers.filter {
-      !names.contains($0.nameBytes.lowercased)
+      !names.contains($0.name.lowercased)
         && (isOwn || !$0.isForOneServer(hiding: secrets))
     }
     if isOwn, !names.contains("authorization") { request.authorization = authorization }
@@ -85,8 +71,8 @@ public final class HTTPClient {
 
   /// Whether a URL is relative to the base or of its origin; always, without a base.
   package func isOwn(_ url: ByteString) -> Bool {
-    guard let baseBytes, url.isWholeURL else { return true }
-    return Self.haveOneOrigin(url, baseBytes)
+    guard let base, url.isWholeURL else { return true }
+    return Self.haveOneOrigin(url, base)
   }
 
   private static func haveOneOrigin(_ one: ByteString, _ other: ByteString) -> Bool {
@@ -172,7 +158,7 @@ extension ByteString {
     guard let colon = bytes.place(of: "://") else { return false }
     return bytes[..<colon.lowerBound].allSatisfy {
       (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
-        || "+-.".utf8.contains($0)
+        || "+-.".bytes.contains($0)
     }
   }
 }

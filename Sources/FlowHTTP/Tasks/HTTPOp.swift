@@ -21,27 +21,26 @@ public struct HTTPOp: OpConvertible {
   ///   - convert: Makes the value of a body; by default its bytes.
   /// - Throws: The mistake in the request.
   public init(
-    _ request: HTTPRequest, into key: String? = nil, showsProgress: Bool = false,
-    makeKey: ((OpContext) -> String)? = nil,
+    _ request: HTTPRequest, into key: (any FlowText)? = nil, showsProgress: Bool = false,
+    makeKey: ((OpContext) -> any FlowText)? = nil,
     convert: @escaping (HTTPResponse) throws -> FlowValue = { .bytes($0.body) }
   ) throws {
     try self.init(
-      request, intoBytes: key.map { ByteString($0) }, showsProgress: showsProgress,
-      makeKey: makeKey.map { makeKey in { ByteString(makeKey($0)) } }, convert: convert)
+      request, into: key?.byteString, requester: nil, showsProgress: showsProgress,
+      makeKey: makeKey.map { makeKey in { makeKey($0).byteString } }, convert: convert)
   }
 
-  /// The same with keys that may have any bytes; `requester` identifies the part of the program that makes the op.
+  /// Makes one for a part of the program, which `requester` identifies.
   package init(
-    _ request: HTTPRequest, intoBytes key: ByteString?,
-    requester: ObjectIdentifier? = nil, showsProgress: Bool = false,
-    makeKey: ((OpContext) -> ByteString)? = nil,
+    _ request: HTTPRequest, into key: ByteString?, requester: ObjectIdentifier?,
+    showsProgress: Bool = false, makeKey: ((OpContext) -> ByteString)? = nil,
     convert: @escaping (HTTPResponse) throws -> FlowValue = { .bytes($0.body) }
   ) throws {
     if let misuse = request.misuse { throw misuse }
-    let pieces = try HTTPTemplate(request.urlBytes)
+    let pieces = try HTTPTemplate(request.url)
     let any = try FlowValueType.parse("any")
     op = Op(
-      nameBytes: "HTTPOp", doc: ByteString(Self.docText),
+      name: "HTTPOp", doc: Self.docText,
       needs: pieces.names.map { Declaration($0, any) },
       gives: key.map { [Declaration($0, any)] } ?? [],
       body: HTTPOpBody(request, pieces, key, requester, showsProgress, makeKey, convert))
@@ -118,8 +117,8 @@ private final class HTTPOpBody: OpBody {
   func start(_ context: OpContext) -> CallState {
     do {
       var request = request
-      request.urlBytes = try template.url { name throws(FlowError) in try Self.text(name, context) }
-      if let makeKey { request.idempotencyKeyBytes = makeKey(context) }
+      request.url = try template.url { name throws(FlowError) in try Self.text(name, context) }
+      if let makeKey { request.idempotencyKey = makeKey(context) }
       if showsProgress {
         request.onProgress = { context.progress(Double($0), of: $1.map { Double($0) }) }
       }
@@ -140,17 +139,17 @@ private final class HTTPOpBody: OpBody {
   /// What is sent and what is done with the response; not how long it may take, nor by which way.
   func codeForm() -> CodeForm? {
     var writer = CodeFormWriter("HTTPOp")
-    writer.add(request.urlBytes)
+    writer.add(request.url)
     writer.add(request.effectiveMethod)
-    writer.add(request.queryBytes.count)
-    for (name, value) in request.queryBytes {
+    writer.add(request.query.count)
+    for (name, value) in request.query {
       writer.add(name)
       writer.add(value)
     }
     writer.add(request.headers.count)
     for header in request.headers {
-      writer.add(header.nameBytes)
-      writer.add(header.valueBytes)
+      writer.add(header.name)
+      writer.add(header.value)
     }
     request.body?.add(to: &writer)
     switch request.authorization {
@@ -164,11 +163,11 @@ private final class HTTPOpBody: OpBody {
     case nil: writer.add("none")
     }
     writer.add(request.isChecked)
-    writer.add(request.saveBytes)
+    writer.add(request.save)
     writer.add(request.resumes)
     writer.add(request.maxBytes ?? -1)
     writer.add(request.redirects)
-    writer.add(request.idempotencyKeyBytes)
+    writer.add(request.idempotencyKey)
     writer.add(makeKey != nil)
     writer.add(key)
     return writer.form()
@@ -181,7 +180,7 @@ private final class HTTPOpBody: OpBody {
       if let key {
         context.set(
           context.bucket.keys.intern(key),
-          try response.savedBytes.map { .bytes($0) } ?? convert(response))
+          try response.saved.map { .bytes($0) } ?? convert(response))
       }
       context.end()
     } catch {
@@ -197,7 +196,7 @@ private final class HTTPOpBody: OpBody {
     let value = try context.require(key, nil).get()
     switch value.plain {
     case .bytes, .integer, .number, .boolean:
-      let text = value.plain.logTextBytes
+      let text = value.plain.logText
       if value.isSecret || context.bucket.isSecret(key) {
         context.loop.secrets.addPercentEncoded(text)
       }
@@ -224,7 +223,7 @@ extension HTTPRequest.Body {
       writer.add("parts")
       writer.add(parts.count)
       for part in parts {
-        writer.add(part.nameBytes)
+        writer.add(part.name)
         switch part.content {
         case .bytes(let bytes):
           writer.add("bytes")
@@ -233,8 +232,8 @@ extension HTTPRequest.Body {
           writer.add("file")
           writer.add(path)
         }
-        writer.add(part.typeBytes)
-        writer.add(part.fileNameBytes)
+        writer.add(part.type)
+        writer.add(part.fileName)
       }
     case .file(let path):
       writer.add("file")

@@ -87,8 +87,8 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     switch outcome {
     case .success(let response):
       let size = response.stream == nil ? response.bodySize : nil
-      log(transfer, response.urlBytes, response.status, response.elapsed, size)
-      log(transfer, response.urlBytes, response.status, size, nil)
+      log(transfer, response.url, response.status, response.elapsed, size)
+      log(transfer, response.url, response.status, size, nil)
       if let stream = response.stream {
         let body = HTTPBodyTask(stream, transfer, on: loop)
         transfer.onStreamEnd = { body.finish($0) }

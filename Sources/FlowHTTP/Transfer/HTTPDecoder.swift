@@ -28,8 +28,8 @@ final class HTTPDecoder {
   /// - Throws: A `Problem` without memory.
   init?(_ encodings: ByteString) throws(Problem) {
     var kinds: [Int32] = []
-    for name in encodings.lowercased.bytes.split(separator: UInt8(ascii: ",")).map(\.trimmed) {
-      if name.elementsEqual("identity".utf8) { continue }
+    for name in encodings.lowercased.bytes.split(separator: UInt8(ascii: ",")).map({ $0.trimmed() }) {
+      if name.elementsEqual("identity".bytes) { continue }
       var kind: Int32 = 0
       let isKnown = name.withUnsafeBytes {
         ccurl_decodes($0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count, &kind)

@@ -9,7 +9,7 @@ struct HTTPEnvironment {
   let proxy: ByteString?
 
   init() {
-    let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+    let names: [String] = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
     let proxy = environment("HTTP_PROXY")
     namesProxies = proxy != nil || names.contains { environment($0) != nil }
     self.proxy =

@@ -66,7 +66,7 @@ struct HTTPHead {
   /// What identifies the version of the content exactly: an `If-Range` is compared with it.
   var versionTag: ByteString? {
     if let tag = value("etag") {
-      if !tag.bytes.starts(with: "W/".utf8) { return tag }
+      if !tag.bytes.starts(with: "W/".bytes) { return tag }
       return nil
     }
     return value("last-modified")
@@ -155,7 +155,7 @@ extension RequestFailure.Phase {
 struct HTTPHeaderLines {
   private static let lineEnd = UInt8(ascii: "\n")
 
-  private static let statusMark = Array("HTTP/".utf8)
+  private static let statusMark = "HTTP/".bytes
   private static let usualVersion: ByteString = "1.1"
 
   /// The status line, then the others, with their ends.
@@ -201,7 +201,7 @@ struct HTTPHeaderLines {
   /// A word of the status line, or all from there on.
   private func statusWord(_ index: Int, andRest: Bool = false) -> ArraySlice<UInt8> {
     let space = UInt8(ascii: " ")
-    var rest = text[..<start].trimmed
+    var rest = text[..<start].trimmed()
     for _ in 0..<index { rest = rest.drop { $0 != space }.drop { $0 == space } }
     return andRest ? rest : rest.prefix { $0 != space }
   }
@@ -245,13 +245,13 @@ struct HTTPHeaderLines {
     }
     guard differ else { return nil }
     let values = all.filter { $0.name.equals(name) }.map(\.value.bytes)
-    return ByteString(values.joined(separator: Array(", ".utf8))).truncated(to: 80)
+    return ByteString(values.joined(separator: ", ".bytes)).truncated(to: 80)
   }
 
   private static func isName(_ name: ArraySlice<UInt8>, _ wanted: StaticString) -> Bool {
     guard name.count == wanted.utf8CodeUnitCount else { return false }
     return wanted.withUTF8Buffer { wanted in
-      zip(name, wanted).allSatisfy { $0.asciiLowercased == $1 }
+      zip(name, wanted).allSatisfy { $0.lowercased == $1 }
     }
   }
 
@@ -263,10 +263,10 @@ struct HTTPHeaderLines {
       let line = rest[..<end]
       rest = rest[(end + 1)...]
       if line.first == UInt8(ascii: " ") || line.first == UInt8(ascii: "\t") {
-        let value = line.trimmed
+        let value = line.trimmed()
         if !value.isEmpty { body(nil, value) }
       } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
-        body(line[..<colon].trimmed, line[(colon + 1)...].trimmed)
+        body(line[..<colon].trimmed(), line[(colon + 1)...].trimmed())
       }
     }
   }

@@ -24,7 +24,7 @@ struct HTTPHop {
     // As browsers do: the path and the query may have spaces and letters of any alphabet.
     url = try HTTPURL(request.fullURL, encoding: true)
     let size = request.headers.reduce(url.text.count) {
-      $0 + $1.nameBytes.count + $1.valueBytes.count + 4
+      $0 + $1.name.count + $1.value.count + 4
     }
     if size > HTTPRequest.headLimit {
       throw HTTPMisuse(
@@ -96,7 +96,7 @@ struct HTTPHop {
     // HTTP/2 where the server offers it with its encryption.
     case nil: break
     }
-    if request.saveBytes != nil { options.set(CURLOPT_BUFFERSIZE, 1 << 18) }
+    if request.save != nil { options.set(CURLOPT_BUFFERSIZE, 1 << 18) }
     let isPlainGet = !hasBody && method.equals("GET")
     if !isPlainGet || request.onProgress != nil { ccurl_follow_body(easy) }
     if !isPlainGet { setMethod(options, request, upload) }
@@ -129,7 +129,7 @@ struct HTTPHop {
   /// The lines of the header that the program has given.
   func givenHeaders(_ request: HTTPRequest) -> [(name: ByteString, value: ByteString)] {
     let given = request.headers.filter { gives($0, of: request) }
-    var lines = given.map { (name: $0.nameBytes, value: $0.valueBytes) }
+    var lines = given.map { (name: $0.name, value: $0.value) }
     if case .bearer(let token)? = sentCredentials {
       lines.append(("Authorization", "Bearer " + token))
     }
@@ -138,7 +138,7 @@ struct HTTPHop {
     {
       lines.append(("Content-Type", type))
     }
-    if let key = request.idempotencyKeyBytes, gives(idempotencyKey: key) {
+    if let key = request.idempotencyKey, gives(idempotencyKey: key) {
       lines.append(("Idempotency-Key", key))
     }
     return lines
@@ -147,7 +147,7 @@ struct HTTPHop {
   /// Whether the program itself has asked for encodings: it gets the body as it comes.
   func asksForEncodings(_ request: HTTPRequest) -> Bool {
     request.headers.contains {
-      $0.nameBytes.lowercased.equals("accept-encoding") && gives($0, of: request)
+      $0.name.lowercased.equals("accept-encoding") && gives($0, of: request)
     }
   }
 
@@ -192,11 +192,11 @@ struct HTTPHop {
       options.set(CURLOPT_SSL_VERIFYPEER, 0)
       options.set(CURLOPT_SSL_VERIFYHOST, 0)
     }
-    if url.isEncrypted, let ca = request.caBytes ?? environment("SSL_CERT_FILE") {
+    if url.isEncrypted, let ca = request.ca ?? environment("SSL_CERT_FILE") {
       options.set(CURLOPT_CAINFO, ca)
     }
     guard isTrusted else { return }
-    if let certificate = request.certificateBytes { options.set(CURLOPT_SSLCERT, certificate) }
+    if let certificate = request.certificate { options.set(CURLOPT_SSLCERT, certificate) }
     if let key = request.key { options.set(CURLOPT_SSLKEY, key) }
   }
 
@@ -204,7 +204,7 @@ struct HTTPHop {
   private func setProxy(
     _ options: CurlOptions, _ request: HTTPRequest, _ environment: HTTPEnvironment
   ) -> Bool {
-    if let proxy = request.proxyBytes {
+    if let proxy = request.proxy {
       options.set(CURLOPT_PROXY, proxy)
       // This proxy was asked for, whatever NO_PROXY says.
       if !proxy.isEmpty { options.set(CURLOPT_NOPROXY, "") }
@@ -223,22 +223,22 @@ struct HTTPHop {
   /// Whether the header of a GET has no line but those of every request.
   private func hasNoLines(_ request: HTTPRequest) -> Bool {
     if case .bearer? = sentCredentials { return false }
-    return request.headers.isEmpty && request.idempotencyKeyBytes == nil && !request.resumes
+    return request.headers.isEmpty && request.idempotencyKey == nil && !request.resumes
   }
 
   private func addHeaders(_ options: CurlOptions, _ request: HTTPRequest) {
-    let names = request.headers.map(\.nameBytes.lowercased)
+    let names = request.headers.map(\.name.lowercased)
     func lacks(_ name: StaticString) -> Bool { !names.contains { $0.equals(name) } }
     var cookies: [ByteString] = []
     for header in request.headers {
-      let name = header.nameBytes.lowercased
+      let name = header.name.lowercased
       if !gives(header, of: request) { continue }
-      if !hasBody, name.bytes.starts(with: "content-".utf8), request.body != nil { continue }
+      if !hasBody, name.bytes.starts(with: "content-".bytes), request.body != nil { continue }
       // The library joins them with those of a jar to one line.
       if name.equals("cookie") {
-        cookies.append(header.valueBytes)
+        cookies.append(header.value)
       } else {
-        options.add(header.nameBytes, header.valueBytes)
+        options.add(header.name, header.value)
       }
     }
     if !cookies.isEmpty {
@@ -262,7 +262,7 @@ struct HTTPHop {
     }
     // A server that doesn't know it would cost a second.
     if hasBody, lacks("expect") { options.remove("Expect") }
-    if let key = request.idempotencyKeyBytes, lacks("idempotency-key"), gives(idempotencyKey: key) {
+    if let key = request.idempotencyKey, lacks("idempotency-key"), gives(idempotencyKey: key) {
       options.add("Idempotency-Key", key)
     }
     if let part {
@@ -274,7 +274,7 @@ struct HTTPHop {
   /// Whether the server gets a line of the header that the program has given. Credentials count before a line of
   /// their own.
   private func gives(_ header: HTTPHeader, of request: HTTPRequest) -> Bool {
-    if request.authorization != nil, header.nameBytes.lowercased.equals("authorization") {
+    if request.authorization != nil, header.name.lowercased.equals("authorization") {
       return false
     }
     return isTrusted || !header.isForOneServer(hiding: secrets)
@@ -292,7 +292,7 @@ struct HTTPHop {
     case .parts(let parts):
       return parts.contains {
         if case .bytes(let bytes) = $0.content, secrets.occur(inSent: bytes) { return true }
-        return [$0.nameBytes, $0.fileNameBytes].contains { secrets.occur(inSent: $0 ?? "") }
+        return [$0.name, $0.fileName].contains { secrets.occur(inSent: $0 ?? "") }
       }
     case .file, nil: return false
     }
@@ -301,15 +301,15 @@ struct HTTPHop {
   /// Whether a header of this name, in lower case, is for one server only.
   fileprivate static func isPrivate(_ name: ByteString) -> Bool {
     name == "authorization" || name == "cookie" || name == "host"
-      || name.bytes.starts(with: "proxy-".utf8)
+      || name.bytes.starts(with: "proxy-".bytes)
   }
 }
 
 extension HTTPHeader {
   /// Whether the line is for one server only: by its name, or because it is a secret or has the text of one in it.
   func isForOneServer(hiding secrets: SecretTexts) -> Bool {
-    isSecret || HTTPHop.isPrivate(nameBytes.lowercased) || secrets.occur(inSent: nameBytes)
-      || secrets.occur(inSent: valueBytes)
+    isSecret || HTTPHop.isPrivate(name.lowercased) || secrets.occur(inSent: name)
+      || secrets.occur(inSent: value)
   }
 }
 
@@ -371,13 +371,13 @@ private final class CurlOptions {
       if let content = HTTPUpload.uncounted(file) { bytes = content } else { path = file }
     case .bytes(let content): bytes = content
     }
-    var fileName = part.fileNameBytes
+    var fileName = part.fileName
     if path == nil, fileName == nil, case .file(let file) = part.content {
       fileName = file.bytes.split(separator: UInt8(ascii: "/")).last.map { ByteString($0) }
     }
-    let added = part.nameBytes.withCString { name in
+    let added = part.name.withCString { name in
       Self.lend(path) { path in
-        Self.lend(part.typeBytes) { type in
+        Self.lend(part.type) { type in
           Self.lend(fileName) { fileName in
             bytes.withUnsafeBytes {
               ccurl_add_part(easy, name, path, $0.baseAddress, $0.count, type, fileName)

@@ -5,28 +5,18 @@ public final class HTTPResponse {
   /// The status, such as 200.
   public let status: Int
   /// The URL of the response, after redirects; without user and password.
-  public var url: String { urlBytes.description }
-  /// The bytes of `url`.
-  package let urlBytes: ByteString
+  public let url: ByteString
   /// The lines of the header in order, the names in lower case.
-  public var headers: [(name: String, value: String)] {
-    headersByBytes.map { ($0.name.description, $0.value.description) }
-  }
-  /// The bytes of `headers`.
-  package private(set) lazy var headersByBytes: [(name: ByteString, value: ByteString)] = lines.all
+  public private(set) lazy var headers: [(name: ByteString, value: ByteString)] = lines.all
   private let lines: HTTPHeaderLines
   /// The version of the protocol: `1.1`, `2`.
-  public var version: String { versionBytes.description }
-  /// The bytes of `version`.
-  package var versionBytes: ByteString { lines.version }
+  public var version: ByteString { lines.version }
   /// The body; empty when it was saved to a file, or is streamed.
   public let body: ByteString
   /// The body as a text in UTF-8; nil when it is none.
   public var text: String? { String(validating: body.bytes, as: UTF8.self) }
   /// The path of the file that has the body.
-  public var saved: String? { savedBytes?.description }
-  /// The bytes of `saved`.
-  package let savedBytes: ByteString?
+  public let saved: ByteString?
   /// The number of bytes of the body, after decompression.
   public let bodySize: Int64
   /// The time from the start of the request to the end of the response; for a stream, of its
@@ -45,10 +35,10 @@ public final class HTTPResponse {
     timings: HTTPTimings, stream: HTTPStream?
   ) {
     self.status = status
-    urlBytes = url
+    self.url = url
     self.lines = lines
     self.body = body
-    savedBytes = saved
+    self.saved = saved
     self.bodySize = bodySize
     self.elapsed = elapsed
     self.timings = timings
@@ -59,8 +49,8 @@ public final class HTTPResponse {
   public var isSuccess: Bool { (200..<300).contains(status) }
 
   /// The values of a header, whatever the case of its name, joined by `, `; nil without one.
-  public func header(_ name: String) -> String? {
-    Self.header(ByteString(name), in: headersByBytes)?.description
+  public func header(_ name: some FlowText) -> ByteString? {
+    Self.header(name.byteString, in: headers)
   }
 
   static func header(
@@ -68,6 +58,6 @@ public final class HTTPResponse {
   ) -> ByteString? {
     let wanted = name.lowercased
     let values = headers.filter { $0.name == wanted }.map(\.value.bytes)
-    return values.isEmpty ? nil : ByteString(values.joined(separator: Array(", ".utf8)))
+    return values.isEmpty ? nil : ByteString(values.joined(separator: ", ".bytes))
   }
 }

@@ -259,7 +259,7 @@ extension HTTPTransfer {
         hidden("\(title) failed: the proxy's response is \(answer)"), phase: .connect, sent: false,
         mayRepeat: false)
     }
-    var reason = ByteString(cString: ccurl_problem(easy)).trimmed
+    var reason = ByteString(ByteString(cString: ccurl_problem(easy)).trimmed())
     if reason.isEmpty { reason = ByteString(cString: ccurl_text(code)) }
     let number = Int32(clamping: ccurl_number(easy, CURLINFO_OS_ERRNO))
     if number != 0, let text = strerror(number).map({ ByteString(cString: $0) }),

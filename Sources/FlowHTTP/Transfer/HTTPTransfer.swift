@@ -118,7 +118,7 @@ final class HTTPTransfer {
     newStream = nil
     upload = nil
     sentBytes = 0
-    download = request.saveBytes.map { HTTPDownload($0, resumes: request.resumes) }
+    download = request.save.map { HTTPDownload($0, resumes: request.resumes) }
     do throws(FlowError) {
       // Before anything is asked for.
       try download?.prepare()
@@ -320,7 +320,7 @@ final class HTTPTransfer {
   private func response(stream: HTTPStream?) -> HTTPResponse {
     HTTPResponse(
       status: head.status, url: hop.url.text, lines: head.lines,
-      body: ByteString(body.bytes), saved: body.kind == .file ? request.saveBytes : nil,
+      body: ByteString(body.bytes), saved: body.kind == .file ? request.save : nil,
       bodySize: body.kind == .file ? download?.size ?? body.size : body.size,
       elapsed: elapsed, timings: head.timings, stream: stream)
   }

@@ -3,26 +3,26 @@ internal import FlowEngine
 extension HTTPRequest {
   /// The mistake in the request, if there is one that doesn't need the URL to be read.
   package var misuse: HTTPMisuse? {
-    let headSize = headers.reduce(0) { $0 + $1.nameBytes.count + $1.valueBytes.count + 4 }
+    let headSize = headers.reduce(0) { $0 + $1.name.count + $1.value.count + 4 }
     if headSize > Self.headLimit {
       return HTTPMisuse(field: "headers", problem: "at most \(Self.headLimit) bytes expected")
     }
-    if let methodBytes, !methodBytes.isToken {
+    if let method, !method.isToken {
       return HTTPMisuse(field: "method", problem: "a method is a word of letters, like GET")
     }
     for header in headers {
-      guard header.nameBytes.isToken else {
+      guard header.name.isToken else {
         return HTTPMisuse(
-          field: "headers", problem: "'\(header.nameBytes.escapingControls)' is no name of a header"
+          field: "headers", problem: "'\(header.name.escapingControls)' is no name of a header"
         )
       }
-      if header.valueBytes.hasLineEnd {
+      if header.value.hasLineEnd {
         return HTTPMisuse(
           field: "headers",
-          problem: "the value of '\(header.nameBytes)' has a line end or NUL byte in it")
+          problem: "the value of '\(header.name)' has a line end or NUL byte in it")
       }
-      if Self.own.contains(header.nameBytes.lowercased) {
-        return HTTPMisuse(field: "headers", problem: "'\(header.nameBytes)' follows from the body")
+      if Self.own.contains(header.name.lowercased) {
+        return HTTPMisuse(field: "headers", problem: "'\(header.name)' follows from the body")
       }
     }
     if case .bearer(let token)? = authorization, token.hasLineEnd {
@@ -34,7 +34,7 @@ extension HTTPRequest {
           field: "auth", problem: "a line end, NUL byte or a colon in the user's name")
       }
     }
-    if let idempotencyKeyBytes, idempotencyKeyBytes.hasLineEnd {
+    if let idempotencyKey, idempotencyKey.hasLineEnd {
       return HTTPMisuse(field: "idempotency_key", problem: "a line end or NUL byte in it")
     }
     if let field = fieldWithNUL {
@@ -47,8 +47,8 @@ extension HTTPRequest {
     if case .parts(let parts)? = body {
       for part in parts { if let misuse = part.misuse { return misuse } }
     }
-    if saveBytes?.isEmpty == true { return HTTPMisuse(field: "save", problem: "a path expected") }
-    if resumes, saveBytes == nil {
+    if save?.isEmpty == true { return HTTPMisuse(field: "save", problem: "a path expected") }
+    if resumes, save == nil {
       return HTTPMisuse(field: "resume", problem: "continues a download to a file: set 'save'")
     }
     if streams, save != nil {
@@ -59,11 +59,11 @@ extension HTTPRequest {
 
   private var fieldWithNUL: ByteString? {
     func hasNUL(_ text: ByteString?) -> Bool { text?.bytes.contains(0) == true }
-    if hasNUL(saveBytes) { return "save" }
-    if hasNUL(caBytes) { return "ca" }
-    if hasNUL(certificateBytes) { return "cert" }
+    if hasNUL(save) { return "save" }
+    if hasNUL(ca) { return "ca" }
+    if hasNUL(certificate) { return "cert" }
     if hasNUL(key) { return "key" }
-    return hasNUL(proxyBytes) ? "proxy" : nil
+    return hasNUL(proxy) ? "proxy" : nil
   }
 
   private var fieldWithoutTime: ByteString? {

@@ -3,32 +3,16 @@ public import FlowEngine
 /// A line of a header.
 public struct HTTPHeader: Sendable {
   /// The name, as given.
-  public var name: String {
-    get { nameBytes.description }
-    set { nameBytes = ByteString(newValue) }
-  }
-  /// The bytes of `name`.
-  package var nameBytes: ByteString
+  public var name: ByteString
   /// The value.
-  public var value: String {
-    get { valueBytes.description }
-    set { valueBytes = ByteString(newValue) }
-  }
-  /// The bytes of `value`.
-  package var valueBytes: ByteString
+  public var value: ByteString
   /// Whether the value is sent to no other origin, when a response redirects there.
   public var isSecret: Bool
 
   /// Makes a line of a header.
-  @_disfavoredOverload
-  public init(_ name: String, _ value: String, isSecret: Bool = false) {
-    self.init(ByteString(name), ByteString(value), isSecret: isSecret)
-  }
-
-  /// The same with texts that may have any bytes.
-  package init(_ name: ByteString, _ value: ByteString, isSecret: Bool = false) {
-    nameBytes = name
-    valueBytes = value
+  public init(_ name: some FlowText, _ value: some FlowText, isSecret: Bool = false) {
+    self.name = name.byteString
+    self.value = value.byteString
     self.isSecret = isSecret
   }
 }
@@ -41,71 +25,43 @@ public struct HTTPPart: Sendable {
     case bytes(ByteString)
     /// A regular file, which is read while it is sent.
     case file(ByteString)
-
-    /// A regular file, which is read while it is sent.
-    @_disfavoredOverload
-    public static func file(_ path: String) -> Content { .file(ByteString(path)) }
   }
 
   /// The name of the form's field.
-  public var name: String {
-    get { nameBytes.description }
-    set { nameBytes = ByteString(newValue) }
-  }
-  /// The bytes of `name`.
-  package var nameBytes: ByteString
+  public var name: ByteString
   /// The content.
   public var content: Content
   /// The media type; nil for one that fits.
-  public var type: String? {
-    get { typeBytes?.description }
-    set { typeBytes = newValue.map { ByteString($0) } }
-  }
-  /// The bytes of `type`.
-  package var typeBytes: ByteString?
+  public var type: ByteString?
   /// The file name that the server gets; nil for that of the file, or none for bytes.
-  public var fileName: String? {
-    get { fileNameBytes?.description }
-    set { fileNameBytes = newValue.map { ByteString($0) } }
-  }
-  /// The bytes of `fileName`.
-  package var fileNameBytes: ByteString?
+  public var fileName: ByteString?
 
   /// Makes a part.
-  @_disfavoredOverload
   public init(
-    _ name: String, _ content: Content, type: String? = nil, fileName: String? = nil
+    _ name: some FlowText, _ content: Content, type: (any FlowText)? = nil,
+    fileName: (any FlowText)? = nil
   ) {
-    self.init(
-      ByteString(name), content, type: type.map { ByteString($0) },
-      fileName: fileName.map { ByteString($0) })
-  }
-
-  /// The same with texts that may have any bytes.
-  package init(
-    _ name: ByteString, _ content: Content, type: ByteString? = nil, fileName: ByteString? = nil
-  ) {
-    nameBytes = name
+    self.name = name.byteString
     self.content = content
-    typeBytes = type
-    fileNameBytes = fileName
+    self.type = type?.byteString
+    self.fileName = fileName?.byteString
   }
 
   /// The mistake in the part, if there is one.
   var misuse: HTTPMisuse? {
-    var isFile = fileNameBytes != nil
+    var isFile = fileName != nil
     if case .file(let path) = content {
       isFile = true
       if path.bytes.contains(0) {
         return HTTPMisuse(field: "files", problem: "a NUL byte in a path")
       }
     }
-    let shown = nameBytes.escapingControls
-    if nameBytes.bytes.contains(0) {
+    let shown = name.escapingControls
+    if name.bytes.contains(0) {
       return HTTPMisuse(
         field: isFile ? "files" : "form", problem: "'\(shown)': a NUL byte in the name")
     }
-    for text in [typeBytes, fileNameBytes] where text?.hasLineEnd == true {
+    for text in [type, fileName] where text?.hasLineEnd == true {
       return HTTPMisuse(field: "files", problem: "'\(shown)': a line end or NUL byte in it")
     }
     return nil
@@ -124,13 +80,11 @@ public struct HTTPRequest {
     case file(ByteString)
 
     /// A text in UTF-8, of a media type.
-    public static func text(_ text: String, type: String? = "text/plain; charset=utf-8") -> Body {
-      .bytes(ByteString(text), type: type.map { ByteString($0) })
+    public static func text(
+      _ text: some FlowText, type: ByteString? = "text/plain; charset=utf-8"
+    ) -> Body {
+      .bytes(text.byteString, type: type)
     }
-
-    /// The content of a regular file, read while it is sent.
-    @_disfavoredOverload
-    public static func file(_ path: String) -> Body { .file(ByteString(path)) }
   }
 
   /// The credentials of a request.
@@ -139,16 +93,6 @@ public struct HTTPRequest {
     case bearer(ByteString)
     /// A user and a password.
     case basic(user: ByteString, password: ByteString)
-
-    /// A bearer token.
-    @_disfavoredOverload
-    public static func bearer(_ token: String) -> Authorization { .bearer(ByteString(token)) }
-
-    /// A user and a password.
-    @_disfavoredOverload
-    public static func basic(user: String, password: String) -> Authorization {
-      .basic(user: ByteString(user), password: ByteString(password))
-    }
   }
 
   /// A version of the protocol.
@@ -160,26 +104,11 @@ public struct HTTPRequest {
   }
 
   /// The URL, with `http:` or `https:`.
-  public var url: String {
-    get { urlBytes.description }
-    set { urlBytes = ByteString(newValue) }
-  }
-  /// The bytes of `url`.
-  package var urlBytes: ByteString
+  public var url: ByteString
   /// The method; nil for GET, or POST when there is a body.
-  public var method: String? {
-    get { methodBytes?.description }
-    set { methodBytes = newValue.map { ByteString($0) } }
-  }
-  /// The bytes of `method`.
-  package var methodBytes: ByteString?
+  public var method: ByteString?
   /// What is added to the query of the URL: names and values, which are encoded.
-  public var query: [(name: String, value: String)] {
-    get { queryBytes.map { ($0.name.description, $0.value.description) } }
-    set { queryBytes = newValue.map { (ByteString($0.name), ByteString($0.value)) } }
-  }
-  /// The bytes of `query`.
-  package var queryBytes: [(name: ByteString, value: ByteString)] {
+  public var query: [(name: ByteString, value: ByteString)] {
     get { further?.fields.query ?? [] }
     set { change { $0.query = newValue } }
   }
@@ -207,12 +136,7 @@ public struct HTTPRequest {
   /// Whether a status from 400 on is a failure.
   package var isChecked = true
   /// The path of the file that gets the body of a success; nil to keep it in memory.
-  public var save: String? {
-    get { saveBytes?.description }
-    set { saveBytes = newValue.map { ByteString($0) } }
-  }
-  /// The bytes of `save`.
-  package var saveBytes: ByteString? {
+  public var save: ByteString? {
     get { further?.fields.save }
     set { change { $0.save = newValue } }
   }
@@ -226,32 +150,17 @@ public struct HTTPRequest {
   /// Whether a redirect that turns the request into a GET is a failure instead, as it would lose the body.
   package var keepsMethod = false
   /// The proxy, empty for none; nil for that of the environment.
-  public var proxy: String? {
-    get { proxyBytes?.description }
-    set { proxyBytes = newValue.map { ByteString($0) } }
-  }
-  /// The bytes of `proxy`.
-  package var proxyBytes: ByteString? {
+  public var proxy: ByteString? {
     get { further?.fields.proxy }
     set { change { $0.proxy = newValue } }
   }
   /// A file with the certificates that are trusted; nil for the system's.
-  public var ca: String? {
-    get { caBytes?.description }
-    set { caBytes = newValue.map { ByteString($0) } }
-  }
-  /// The bytes of `ca`.
-  package var caBytes: ByteString? {
+  public var ca: ByteString? {
     get { further?.fields.ca }
     set { change { $0.ca = newValue } }
   }
   /// A file with the client's certificate.
-  public var certificate: String? {
-    get { certificateBytes?.description }
-    set { certificateBytes = newValue.map { ByteString($0) } }
-  }
-  /// The bytes of `certificate`.
-  package var certificateBytes: ByteString? {
+  public var certificate: ByteString? {
     get { further?.fields.certificate }
     set { change { $0.certificate = newValue } }
   }
@@ -270,12 +179,7 @@ public struct HTTPRequest {
   /// The version of the protocol; nil to agree on one.
   public var version: Version?
   /// The value of the header `Idempotency-Key`, with which a request can be repeated safely.
-  public var idempotencyKey: String? {
-    get { idempotencyKeyBytes?.description }
-    set { idempotencyKeyBytes = newValue.map { ByteString($0) } }
-  }
-  /// The bytes of `idempotencyKey`.
-  package var idempotencyKeyBytes: ByteString? {
+  public var idempotencyKey: ByteString? {
     get { further?.fields.idempotencyKey }
     set { change { $0.idempotencyKey = newValue } }
   }
@@ -325,19 +229,13 @@ public struct HTTPRequest {
   /// - Parameters:
   ///   - url: The URL, with `http:` or `https:`.
   ///   - method: The method; nil for GET, or POST when there is a body.
-  @_disfavoredOverload
-  public init(_ url: String, method: String? = nil) {
-    self.init(ByteString(url), method: method.map { ByteString($0) })
-  }
-
-  /// The same with texts that may have any bytes.
-  package init(_ url: ByteString, method: ByteString? = nil) {
-    urlBytes = url
-    methodBytes = method
+  public init(_ url: some FlowText, method: (any FlowText)? = nil) {
+    self.url = url.byteString
+    self.method = method?.byteString
   }
 
   /// The method that is sent first.
-  package var effectiveMethod: ByteString { methodBytes ?? (body == nil ? Self.get : Self.post) }
+  package var effectiveMethod: ByteString { method ?? (body == nil ? Self.get : Self.post) }
 
   // A literal makes an array each time.
   private static let get: ByteString = "GET"
@@ -346,7 +244,7 @@ public struct HTTPRequest {
   /// Whether the request can be sent twice without doing more than once.
   package var mayRepeat: Bool {
     RequestFailure.mayRepeat(
-      method: effectiveMethod, hasIdempotencyKey: idempotencyKeyBytes != nil)
+      method: effectiveMethod, hasIdempotencyKey: idempotencyKey != nil)
   }
 
   /// The most bytes of a URL and header, for which libcurl has a mebibyte.
@@ -359,12 +257,12 @@ public struct HTTPRequest {
 
   /// The URL with the query.
   var fullURL: ByteString {
-    guard !queryBytes.isEmpty else { return urlBytes }
-    let pairs = queryBytes.map {
+    guard !query.isEmpty else { return url }
+    let pairs = query.map {
       "\($0.name.percentEncoded)=\($0.value.percentEncoded)" as ByteString
     }
     let added = pairs.dropFirst().reduce(pairs[0]) { $0 + "&" + $1 }
-    let base = ByteString(urlBytes.bytes.prefix { $0 != UInt8(ascii: "#") })
+    let base = ByteString(url.bytes.prefix { $0 != UInt8(ascii: "#") })
     guard base.bytes.contains(UInt8(ascii: "?")) else { return base + "?" + added }
     let isOpen = base.bytes.last == UInt8(ascii: "?") || base.bytes.last == UInt8(ascii: "&")
     return base + (isOpen ? "" : "&") + added
@@ -378,7 +276,7 @@ extension ByteString {
       && bytes.allSatisfy { byte in
         switch byte {
         case 48...57, 65...90, 97...122: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        default: "!#$%&'*+-.^_`|~".bytes.contains(byte)
         }
       }
   }
@@ -396,13 +294,13 @@ extension HTTPRequest {
   /// The same with the headers of a trace, unless it has a `traceparent`: with the span at `place`, else with
   /// the one that the trace continues.
   func continuing(_ trace: TraceContext, at place: WorkPlace?) -> HTTPRequest {
-    guard let traceparent = place?.traceparent ?? trace.traceparentBytes,
-      !headers.contains(where: { $0.nameBytes.lowercased == "traceparent" })
+    guard let traceparent = place?.traceparent ?? trace.traceparent,
+      !headers.contains(where: { $0.name.lowercased == "traceparent" })
     else { return self }
     var request = self
     request.headers.append(HTTPHeader("traceparent", traceparent))
-    if let state = trace.stateBytes,
-      !headers.contains(where: { $0.nameBytes.lowercased == "tracestate" })
+    if let state = trace.state,
+      !headers.contains(where: { $0.name.lowercased == "tracestate" })
     {
       request.headers.append(HTTPHeader("tracestate", state))
     }

@@ -157,37 +157,6 @@ struct HTTPURL: Equatable {
   }
 }
 
-extension UInt8 {
-  /// The byte; of an ASCII letter, that in lower case.
-  var asciiLowercased: UInt8 { (65...90).contains(self) ? self + 32 : self }
-}
-
-extension Collection<UInt8> {
-  /// The decimal number that the bytes are; nil for any others, and beyond 64 bits.
-  var decimal: Int64? {
-    if isEmpty { return nil }
-    var number: Int64 = 0
-    for byte in self {
-      guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
-      let (product, isTooLarge) = number.multipliedReportingOverflow(by: 10)
-      let (sum, isBeyond) = product.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
-      if isTooLarge || isBeyond { return nil }
-      number = sum
-    }
-    return number
-  }
-}
-
-extension BidirectionalCollection<UInt8> where SubSequence == Self {
-  /// The bytes without spaces, tabs and line ends at the start and the end.
-  var trimmed: Self {
-    let isSpace = { (byte: UInt8) in byte == 32 || byte == 9 || byte == 13 || byte == 10 }
-    let rest = drop(while: isSpace)
-    guard let last = rest.lastIndex(where: { !isSpace($0) }) else { return rest }
-    return rest[...last]
-  }
-}
-
 extension SecretTexts {
   /// Adds the form that a secret text has in a URL or a form.
   package func addPercentEncoded(_ text: ByteString) {
@@ -212,19 +181,9 @@ extension SecretTexts {
 }
 
 extension ByteString {
-  /// The text with ASCII letters in lower case.
-  package var lowercased: ByteString {
-    ByteString(bytes.map(\.asciiLowercased))
-  }
-
-  /// The text with ASCII letters in upper case.
-  package var uppercased: ByteString {
-    ByteString(bytes.map { (97...122).contains($0) ? $0 - 32 : $0 })
-  }
-
   /// The text for a part of a URL: all bytes but letters, digits and `-._~` are encoded.
   package var percentEncoded: ByteString {
-    let digits = Array("0123456789ABCDEF".utf8)
+    let digits = "0123456789ABCDEF".bytes
     var encoded: [UInt8] = []
     for byte in bytes {
       switch byte {
@@ -253,24 +212,6 @@ extension ByteString {
       }
     }
     return ByteString(decoded)
-  }
-
-  /// The text without spaces and tabs at its ends.
-  var trimmed: ByteString { ByteString(bytes[...].trimmed) }
-
-  /// The decimal number that the text is; nil for any other text, and beyond 64 bits.
-  var decimal: Int64? { bytes.decimal }
-}
-
-extension UInt8 {
-  /// The value of an ASCII character that is a hexadecimal digit; nil for others.
-  fileprivate var hexadecimalDigit: UInt8? {
-    switch self {
-    case 48...57: self - 48
-    case 65...70: self - 55
-    case 97...102: self - 87
-    default: nil
-    }
   }
 }
 
@@ -317,8 +258,8 @@ extension HTTPURL {
     return (authority[..<colon], authority[(colon + 1)...], rest[slash...])
   }
 
-  private static let start = Array("http://".utf8)
-  private static let secureStart = Array("https://".utf8)
+  private static let start = "http://".bytes
+  private static let secureStart = "https://".bytes
 
   /// Names whose last part begins with a letter, and IPv4 addresses: other numbers are addresses in forms
   /// that libcurl changes.
@@ -328,10 +269,10 @@ extension HTTPURL {
     while true {
       let label = host[start...].prefix { $0 != UInt8(ascii: ".") }
       labels += 1
-      guard let first = label.first, isLetter(first) || isDigit(first),
-        label.allSatisfy({ isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "-") })
+      guard let first = label.first, isLowercase(first) || first.isDigit,
+        label.allSatisfy({ isLowercase($0) || $0.isDigit || $0 == UInt8(ascii: "-") })
       else { return false }
-      if label.endIndex == host.endIndex { return !isDigit(first) || isAddress(host) }
+      if label.endIndex == host.endIndex { return !first.isDigit || isAddress(host) }
       start = label.endIndex + 1
     }
   }
@@ -355,7 +296,7 @@ extension HTTPURL {
 
   /// A decimal number without zeros at its start.
   private static func isPlain(number: Bytes, atMost limit: Int) -> Bool {
-    guard let first = number.first, number.count <= 5, number.allSatisfy(isDigit),
+    guard let first = number.first, number.count <= 5, number.allSatisfy(\.isDigit),
       number.count == 1 || first != UInt8(ascii: "0")
     else { return false }
     return number.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= limit
@@ -375,18 +316,12 @@ extension HTTPURL {
         UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: ":"):
         break
       default:
-        guard isLetter(byte | 0x20) || isDigit(byte) else { return false }
+        guard byte.isLetter || byte.isDigit else { return false }
       }
       last = byte
     }
     return true
   }
 
-  private static func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-  }
-
-  private static func isLetter(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-  }
+  private static func isLowercase(_ byte: UInt8) -> Bool { byte.isLetter && byte.lowercased == byte }
 }

@@ -9,7 +9,7 @@ enum RetryAfter {
   /// The seconds that the value of a header asks to wait, at `now` in seconds since 1970; nil for
   /// nonsense.
   static func seconds(_ text: ByteString, now: Int64) -> Double? {
-    let text = text.trimmed
+    let text = ByteString(text.trimmed())
     if !text.isEmpty, text.bytes.allSatisfy({ (48...57).contains($0) }) {
       return min(Double(text.decimal ?? .max), limit)
     }

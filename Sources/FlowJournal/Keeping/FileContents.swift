@@ -36,7 +36,7 @@ final class FileContents {
       guard let found = try FileStamp.read(path) else { return .missing }
       stamp = found
     } catch {
-      return .unreadable(error.messageBytes)
+      return .unreadable(error.message)
     }
     if let digest = known[stamp] { return .digest(digest) }
     guard let digest = try store.files.content(of: stamp) else { return nil }
@@ -76,7 +76,7 @@ final class FileContents {
       return .digest(digest)
     case .failure(let error):
       return error.code == ENOENT || error.code == ENOTDIR
-        ? .missing : .unreadable(error.messageBytes)
+        ? .missing : .unreadable(error.message)
     }
   }
 }
@@ -111,7 +111,7 @@ final class FileReading: KeptReading {
     } then: { [self] reads in
       for (path, read) in zip(paths, reads) {
         do { contents[path] = try files.content(of: read) } catch {
-          contents[path] = .unreadable(FlowError.from(error).messageBytes)
+          contents[path] = .unreadable(FlowError.from(error).message)
         }
       }
       then()

@@ -74,7 +74,7 @@ extension Keeper {
     case .undone: "it was undone"
     case .finished: "the output that its group collects wasn't kept"
     case .failed:
-      "it had failed\(known.error.map { ": \(FlowValue.bytes($0).logTextBytes)" } ?? "")"
+      "it had failed\(known.error.map { ": \(FlowValue.bytes($0).logText)" } ?? "")"
     case .stopped: "it was stopped"
     case .started: "it had started, but not finished"
     }

@@ -72,7 +72,7 @@ extension Keeper {
       return decision
     } catch {
       let why: ByteString =
-        "Again: what it had set can't be read: \(FlowError.from(error).messageBytes)"
+        "Again: what it had set can't be read: \(FlowError.from(error).message)"
       return unknown(note(.again, why, record))
     }
   }
@@ -122,7 +122,7 @@ extension Keeper {
 
   /// An op that was executed has failed.
   func noteFailure(_ path: ByteString, _ error: FlowError) {
-    if case .only = choice { rehearsal.failures.append((path, error.messageBytes)) }
+    if case .only = choice { rehearsal.failures.append((path, error.message)) }
   }
 
   /// The decision about an op before the one from which on all are executed; nil if it hasn't finished.

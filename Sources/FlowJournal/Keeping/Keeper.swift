@@ -207,7 +207,7 @@ package final class Keeper: RunKeeper {
         earlier.release(index)
         throw unread
       } catch {
-        lost = "what it had set can't be read: \(FlowError.from(error).messageBytes)"
+        lost = "what it had set can't be read: \(FlowError.from(error).message)"
       }
       let known = earlier.records[index]
       let why: ByteString = "had finished in run \(id), but \(lost)"
@@ -294,7 +294,7 @@ package final class Keeper: RunKeeper {
   func cached(_ work: KeptWork, _ record: inout OpRecord) throws -> Answer? {
     guard let cache = work.cache else { return nil }
     let content = OpContent(code: record.code, inputs: record.inputs)
-    let version = try store.digest(cache.versionBytes)
+    let version = try store.digest(cache.version)
     let key = content.code.followed(by: content.inputs).followed(by: version)
     record.cacheKey = key
     guard usesCache, let (run, known) = try store.cached(key), known.hasOutput(of: work) else {
@@ -311,7 +311,7 @@ package final class Keeper: RunKeeper {
       return .decided(try finished(known, of: run, "Kept from run \(run)", work) { $0(nil) })
     } catch {
       // A large value may have gone with its run, or it is encrypted.
-      let why = FlowError.from(error).messageBytes
+      let why = FlowError.from(error).message
       return .execute(nil, "Again: what it had set can't be read: \(why)", replacing: nil)
     }
   }
@@ -406,10 +406,10 @@ package final class Keeper: RunKeeper {
     do {
       let form = try work.code()
       made.digest = try store.digest(of: work.name.bytes + [0] + (form?.bytes ?? []))
-      made.place = form?.placeBytes
+      made.place = form?.place
       if let form { made.details = form.details }
     } catch {
-      made.problem = FlowError.from(error).messageBytes
+      made.problem = FlowError.from(error).message
     }
     code = made
     return made

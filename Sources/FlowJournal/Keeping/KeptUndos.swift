@@ -7,7 +7,7 @@ struct KeptUndos {
   private(set) var all: [KeptUndo] = []
 
   /// No key begins like this.
-  private static let mark: [UInt8] = Array("\u{0}undo ".utf8)
+  private static let mark: [UInt8] = "\u{0}undo ".bytes
 
   static func name(of number: Int) -> ByteString { ByteString(mark) + ByteString("\(number)") }
 

@@ -130,7 +130,7 @@ final class OpKeeping: KeptExecution {
         return
       }
       record.state = error.kind == .cancelled ? .stopped : .failed
-      record.error = loop.secrets.redacted(error.messageBytes)
+      record.error = loop.secrets.redacted(error.message)
       // Nothing depends on it: what isn't known to have finished is executed again.
       write(then: nil)
       then(nil)
@@ -157,10 +157,10 @@ final class OpKeeping: KeptExecution {
   /// Doesn't keep an op that has succeeded.
   private func refuse(_ error: FlowError, _ then: @escaping (FlowError?) -> Void) {
     if record.isOnce {
-      let why = error.messageBytes
+      let why = error.message
       then(FlowError(.error, "is executed only once, but can't be kept: \(why)"))
     } else {
-      keeper.warn(record.op, error.messageBytes)
+      keeper.warn(record.op, error.message)
       then(nil)
     }
   }
@@ -272,7 +272,7 @@ final class OpKeeping: KeptExecution {
     do {
       bytes = ByteString(try keeper.encode(value.plain))
     } catch {
-      throw FlowError(.error, "\(what) can't be kept: \(FlowError.from(error).messageBytes)")
+      throw FlowError(.error, "\(what) can't be kept: \(FlowError.from(error).message)")
     }
     // Without secrets this is one comparison.
     guard value.isSecret || loop.secrets.redacted(bytes) != bytes else {

@@ -34,7 +34,7 @@ extension Digest: CustomStringConvertible {
   package var description: String {
     [high, low].map { word in
       let digits = String(word, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
+      return String(repeating: "0" as Character, count: 16 - digits.count) + digits
     }.joined()
   }
 }
@@ -51,7 +51,7 @@ final class DigestMaker {
   }
 
   private static func failure(_ error: SystemError) -> FlowError {
-    FlowError(.error, "can't keep a run: \(error.messageBytes)")
+    FlowError(.error, "can't keep a run: \(error.message)")
   }
 
   /// The digest of bytes.

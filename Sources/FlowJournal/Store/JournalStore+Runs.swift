@@ -274,7 +274,7 @@ extension JournalStore {
 
   /// A short name that no run has: `r` with letters and digits that are hard to confuse.
   private func newName(_ shortest: Int) throws(FlowError) -> ByteString {
-    let letters = Array("23456789abcdefghjkmnpqrstvwxyz".utf8)
+    let letters = "23456789abcdefghjkmnpqrstvwxyz".bytes
     let select = try database.prepare("SELECT 1 FROM runs WHERE name = ?1")
     var length = shortest
     while true {

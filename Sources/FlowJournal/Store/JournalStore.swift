@@ -155,7 +155,7 @@ extension JournalStore {
     var damages: [Damage] = []
     func attempt(_ run: ByteString?, _ body: () throws(FlowError) -> Void) {
       do throws(FlowError) { try body() } catch {
-        damages.append(Damage(run: run, message: error.messageBytes))
+        damages.append(Damage(run: run, message: error.message))
       }
     }
     attempt(nil) { () throws(FlowError) in

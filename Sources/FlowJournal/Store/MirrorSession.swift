@@ -61,7 +61,7 @@ final class MirrorSession {
       reply = try connection.publish(message.bytes, of: run, after: last, isLast: isLast)
     } catch {
       throw StoreProblem.other.error(
-        "can't keep run \(run.id) on the server: \(error.messageBytes)")
+        "can't keep run \(run.id) on the server: \(error.message)")
     }
     switch reply {
     case .stored(let sequence): last = sequence

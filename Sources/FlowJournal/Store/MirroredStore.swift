@@ -31,7 +31,7 @@ package final class MirroredStore {
           .error, "\(connection.place): the key of the kept runs isn't one of flowlua")
       }
       try StoreKey.makeFolder(folder)
-      let name = try DigestMaker(key: key).digest(of: Array("flowlua store".utf8))
+      let name = try DigestMaker(key: key).digest(of: "flowlua store".bytes)
       let digits = ByteString(String(name.high, radix: 16))
       let copy: ByteString = "\(folder)/nats-\(digits)"
       store = try JournalStore(folder: copy, isReadOnly: false, newKey: key)

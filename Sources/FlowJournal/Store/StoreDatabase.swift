@@ -50,8 +50,8 @@ final class StoreDatabase {
 
   /// The URI of a database that nobody writes.
   private static func immutableName(of folder: ByteString) -> ByteString {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var bytes = Array("file:".utf8)
+    let digits = "0123456789ABCDEF".bytes
+    var bytes = "file:".bytes
     for byte in (folder + "/store.sqlite").bytes {
       switch byte {
       case UInt8(ascii: "%"), UInt8(ascii: "?"), UInt8(ascii: "#"):
@@ -59,7 +59,7 @@ final class StoreDatabase {
       default: bytes.append(byte)
       }
     }
-    return ByteString(bytes + Array("?immutable=1".utf8))
+    return ByteString(bytes + "?immutable=1".bytes)
   }
 
   /// Whether the file isn't any more the one of its path.
@@ -94,7 +94,7 @@ final class StoreDatabase {
       }
     }
     guard code == SQLITE_OK, let statement else { throw failure("read") }
-    let verb = text.bytes.starts(with: "SELECT".utf8) ? "read" : "write"
+    let verb: String = text.bytes.starts(with: "SELECT".bytes) ? "read" : "write"
     return StoreStatement(statement, verb: verb, of: self)
   }
 

@@ -114,7 +114,7 @@ package final class StoreCipher {
     do throws(SystemError) {
       // RFC 5869: extract, then one block of expand.
       let extracted = try KeyedHash(key: store.key).code(of: text.bytes)
-      let info = Array("flowlua secrets".utf8) + [1]
+      let info = "flowlua secrets".bytes + [1]
       cipher = try Cipher(key: KeyedHash(key: extracted).code(of: info))
     } catch {
       throw .from(error)

@@ -13,8 +13,8 @@ final class AtomicFile {
   private var isOpen = true
 
   /// The name of each temporary file begins and ends like this.
-  static let namePrefix: [UInt8] = Array(".flowlua-".utf8)
-  static let nameSuffix: [UInt8] = Array(".tmp".utf8)
+  static let namePrefix: [UInt8] = ".flowlua-".bytes
+  static let nameSuffix: [UInt8] = ".tmp".bytes
 
   /// Makes the temporary file.
   ///
@@ -181,7 +181,7 @@ package struct FileTarget {
 
   /// The folder of a path with its last slash; empty for the working directory.
   package static func folder(of path: ByteString) -> ByteString {
-    ByteString(path.bytes.dropLast(path.lastPathComponent.count))
+    ByteString(path.bytes.dropLast(path.fileName.count))
   }
 
   // MARK: Replacing

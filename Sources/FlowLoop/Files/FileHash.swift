@@ -90,7 +90,7 @@ package enum FileHash: String, CaseIterable, Sendable {
     consuming func end() throws(SystemError) -> ByteString {
       let raw = raw
       discard self
-      let digits = Array("0123456789abcdef".utf8)
+      let digits = "0123456789abcdef".bytes
       let text = withUnsafeTemporaryAllocation(
         of: UInt8.self, capacity: Int(FLOWSYSTEM_DIGEST_SIZE)
       ) { buffer -> ByteString? in

@@ -103,7 +103,7 @@ struct FileTree {
       } else {
         let left = levels.removeLast()
         guard let upper = levels.last else { return }
-        let parent = openat(current, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let parent = openat(current, ".." as String, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard parent >= 0 else { throw failure(place, nil, errno) }
         close(current)
         current = parent
@@ -153,12 +153,6 @@ extension ByteString {
     }
     return ByteString(bytes[...last])
   }
-
-  /// The last part of a path.
-  var lastPathComponent: ArraySlice<UInt8> {
-    guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return bytes[...] }
-    return bytes[(slash + 1)...]
-  }
 }
 
 /// Removes files, links and folders.
@@ -175,8 +169,8 @@ package enum FileRemoval {
   ) throws(SystemError) {
     // With a slash after it a link would be followed.
     let bare = path.withoutTrailingSlashes
-    let last = bare.lastPathComponent
-    if last.isEmpty || last.elementsEqual(".".utf8) || last.elementsEqual("..".utf8) {
+    let last = bare.fileName
+    if last.isEmpty || last.equals(".") || last.equals("..") {
       // The system refuses that, too, but only after everything in it would be gone.
       throw SystemError("remove", path, EINVAL)
     }
@@ -194,7 +188,7 @@ package enum FileRemoval {
     }
     do throws(SystemError) { try call("remove", bare) { rmdir($0) } } catch {
       guard error.code == ENOTEMPTY, !recursive else { throw error }
-      throw SystemError(error.messageBytes + "; 'recursive' removes what is in it", code: ENOTEMPTY)
+      throw SystemError(error.message + "; 'recursive' removes what is in it", code: ENOTEMPTY)
     }
   }
 

@@ -49,7 +49,7 @@ package enum Folders {
   ///
   /// - Returns: Its path. `TemporaryPaths` removes it at the latest when the process exits.
   package static func makeTemporary() throws(SystemError) -> ByteString {
-    let template = temporary.joined(with: Array("flowlua-XXXXXX".utf8)[...])
+    let template = temporary.joined(with: "flowlua-XXXXXX".bytes[...])
     var bytes = template.bytes.map { CChar(bitPattern: $0) } + [0]
     let made = bytes.withUnsafeMutableBufferPointer { buffer in
       buffer.baseAddress.flatMap { mkdtemp($0) } != nil
@@ -85,7 +85,7 @@ extension Sandbox {
 
   /// Makes a folder that of `TMPDIR`, for this process and its programs.
   package static func useFolder(_ path: ByteString) {
-    _ = path.withCString { setenv("TMPDIR", $0, 1) }
+    _ = path.withCString { setenv("TMPDIR" as String, $0, 1) }
     folder = path
   }
 }

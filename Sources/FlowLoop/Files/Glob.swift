@@ -43,7 +43,7 @@ package struct Glob: Sendable {
     isForPaths = pattern.bytes.contains(slash)
     var parts: [Part] = []
     for text in pattern.bytes.split(separator: slash, omittingEmptySubsequences: false) {
-      let isDouble = text.elementsEqual("**".utf8)
+      let isDouble = text.elementsEqual("**".bytes)
       parts.append(isForPaths && isDouble ? .folders : .elements(try Self.elements(text)))
     }
     self.parts = parts

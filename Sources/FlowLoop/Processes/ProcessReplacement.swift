@@ -20,7 +20,7 @@ extension ChildProcess {
   func begin(replacedBy replacement: any ProcessReplacement) {
     self.replacement = replacement
     let tee = request.makeTee()
-    if request.outputBytes == nil, !request.sharesOutput {
+    if request.output == nil, !request.sharesOutput {
       outputs.append(ProcessOutput(-1, .stdout, self, tee))
     }
     if !request.sharesOutput { outputs.append(ProcessOutput(-1, .stderr, self, tee)) }
@@ -45,7 +45,7 @@ extension ChildProcess {
   package func endReplaced(status: UInt8, stdout: ByteString, stderr: ByteString) {
     guard isPending, replacement != nil else { return }
     if cancellation != nil { return endReplaced(.lost) }
-    if let path = request.outputBytes {
+    if let path = request.output {
       do throws(SystemError) {
         try Files.write(stdout, to: path, Cancellation())
       } catch {
@@ -53,7 +53,7 @@ extension ChildProcess {
       }
     }
     if request.sharesOutput {
-      if request.outputBytes == nil { Self.print(stdout, toError: false) }
+      if request.output == nil { Self.print(stdout, toError: false) }
       Self.print(stderr, toError: true)
     }
     for output in outputs { output.add(output.stream == .stdout ? stdout : stderr) }

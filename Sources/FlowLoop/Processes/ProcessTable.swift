@@ -144,7 +144,7 @@ package final class ProcessTable: LoopPrograms {
     switch flowsystem_seek_terminal() {
     case FLOWSYSTEM_HAS_TERMINAL:
       asking.removeFirst()
-      if flowsystem_is_status_shown() { loop.onTerminalRequest?(next.request.argvBytes[0]) }
+      if flowsystem_is_status_shown() { loop.onTerminalRequest?(next.request.argv[0]) }
       if next.takeTerminal() { guest = next }
     // As any job does that reads the terminal in the background.
     case FLOWSYSTEM_IN_BACKGROUND: raise(SIGTTIN)
@@ -189,9 +189,9 @@ extension ProcessRequest {
   func spawn(
     _ spawned: inout flowsystem_spawned, namedPipe: Int32, keepsReserve: Bool
   ) throws(SystemError) {
-    let words = CStrings(argvBytes)
-    let variables = environmentBytes.isEmpty ? nil : CStrings(mergedEnvironment())
-    let folder = cwdBytes.map { CStrings([$0]) }
+    let words = CStrings(argv)
+    let variables = environment.isEmpty ? nil : CStrings(mergedEnvironment())
+    let folder = cwd.map { CStrings([$0]) }
     // An incomplete list would be another command.
     for list in [words, variables, folder] where list?.isComplete == false {
       throw failure(ENOMEM)
@@ -214,7 +214,7 @@ extension ProcessRequest {
       request.streams.0 = try Self.open(path, writing: false)
       files.append(request.streams.0)
     }
-    if let output = outputBytes {
+    if let output = output {
       request.streams.1 = try Self.open(output, writing: true)
       files.append(request.streams.1)
     }
@@ -237,10 +237,10 @@ extension ProcessRequest {
     while let text = entry.pointee {
       let bytes = Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
       let name = ByteString(bytes.prefix { $0 != UInt8(ascii: "=") })
-      if environmentBytes[name] == nil { merged.append(ByteString(bytes)) }
+      if environment[name] == nil { merged.append(ByteString(bytes)) }
       entry += 1
     }
-    for (name, value) in environmentBytes {
+    for (name, value) in environment {
       if let value { merged.append("\(name)=\(value)") }
     }
     return merged
@@ -248,15 +248,15 @@ extension ProcessRequest {
 
   /// The reason why the program couldn't be started. The system has one number for several reasons.
   func failure(_ number: Int32) -> SystemError {
-    let program = argvBytes[0]
+    let program = argv[0]
     var reason = systemMessage(number)
-    if let cwdBytes, let folder = Self.folderProblem(cwdBytes) {
+    if let cwd, let folder = Self.folderProblem(cwd) {
       return SystemError(
-        "can't run '\(program)' in '\(cwdBytes)': \(systemMessage(folder))", code: folder)
+        "can't run '\(program)' in '\(cwd)': \(systemMessage(folder))", code: folder)
     }
     let isPath = program.bytes.contains(UInt8(ascii: "/"))
     switch number {
-    case ENOENT where isPath && cwdBytes == nil && program.withCString { access($0, F_OK) } == 0:
+    case ENOENT where isPath && cwd == nil && program.withCString { access($0, F_OK) } == 0:
       reason = "the interpreter in its first line doesn't exist"
     case ENOENT: reason = (isPath ? "no such program" : "no such program on the PATH") + wordsHint
     case EACCES where Sandbox.present?.allowsPrograms == false:
@@ -272,19 +272,19 @@ extension ProcessRequest {
 
   /// What to write instead of a command line that was given as the name of a program; empty for another name.
   private var wordsHint: ByteString {
-    guard argvBytes.count == 1, argvBytes[0].bytes.contains(UInt8(ascii: " ")) else { return "" }
+    guard argv.count == 1, argv[0].bytes.contains(UInt8(ascii: " ")) else { return "" }
     // A path may have spaces.
-    let first = ByteString(argvBytes[0].bytes.prefix { $0 != UInt8(ascii: " ") })
+    let first = ByteString(argv[0].bytes.prefix { $0 != UInt8(ascii: " ") })
     if first.bytes.contains(UInt8(ascii: "/")), first.withCString({ access($0, X_OK) }) != 0 {
       return ""
     }
-    return Self.hint(forCommandLine: argvBytes[0])
+    return Self.hint(forCommandLine: argv[0])
   }
 
   /// What to write instead of a command line.
   package static func hint(forCommandLine line: ByteString) -> ByteString {
     let words = line.bytes.split(separator: UInt8(ascii: " ")).map { ByteString($0) }
-    if !Set("\"'\\|<>&;$*`~#".utf8).isDisjoint(with: line.bytes) {
+    if !Set("\"'\\|<>&;$*`~#".bytes).isDisjoint(with: line.bytes) {
       return "; a command line is for a shell: { \"sh\", \"-c\", … }"
     }
     let list = words.reduce("") { $0.isEmpty ? "\"\($1)\"" : "\($0), \"\($1)\"" as ByteString }

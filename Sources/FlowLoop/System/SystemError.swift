@@ -3,9 +3,7 @@ internal import FlowSystem
 /// A failed system call, as a sentence.
 public struct SystemError: Error, Sendable, CustomStringConvertible {
   /// The call that failed, and the reason.
-  public var message: String { messageBytes.description }
-  /// The bytes of `message`.
-  package let messageBytes: ByteString
+  public let message: ByteString
   /// The system's `errno`; nil when there is none. `ECANCELED` means that the work was cancelled.
   public let code: Int32?
 
@@ -14,12 +12,8 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
   /// - Parameters:
   ///   - message: The call that failed, and the reason.
   ///   - code: The system's `errno`, if there is one.
-  @_disfavoredOverload
-  public init(_ message: String, code: Int32? = nil) { self.init(ByteString(message), code: code) }
-
-  /// The same with a message that may have any bytes.
-  package init(_ message: ByteString, code: Int32? = nil) {
-    self.messageBytes = message
+  public init(_ message: some FlowText, code: Int32? = nil) {
+    self.message = message.byteString
     self.code = code
   }
 
@@ -34,7 +28,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
   /// Whether there was no memory, or a limit of it was exceeded.
   package var isLackOfMemory: Bool { code == ENOMEM }
 
-  public var description: String { messageBytes.description }
+  public var description: String { message.description }
 }
 
 /// The system's text for an `errno`.
@@ -46,7 +40,7 @@ extension ByteString {
   /// The text with `\0` for each NUL byte.
   package var escapingNUL: ByteString {
     let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
-    return ByteString(parts.joined(separator: Array("\\0".utf8)))
+    return ByteString(parts.joined(separator: "\\0".bytes))
   }
 
   /// Lends the bytes as a C string; nil when there is a NUL in them, which would end it early.

@@ -66,6 +66,6 @@ package enum BlockingWait {
     let line =
       "FlowLoop: an event loop has waited \(seconds) s for async code while loops block \(thread), on which "
       + "such code may have to run; await the run (`try await run.value`), or use a LoopThread\n"
-    _ = Array(line.utf8).withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    _ = line.bytes.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 }

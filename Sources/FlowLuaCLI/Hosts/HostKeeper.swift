@@ -35,7 +35,7 @@ final class HostKeeper {
     do throws(SystemError) {
       watch = try loop.watch(STDIN_FILENO, ScriptEndJob(self))
     } catch {
-      fail(error.messageBytes)
+      fail(error.message)
     }
     if let settings = plan.server {
       begin(settings)
@@ -48,11 +48,11 @@ final class HostKeeper {
 
   private func serverIsReady(_ result: Result<ByteString, SystemError>) {
     switch result {
-    case .failure(let error) where settings == nil: fail(error.messageBytes)
-    case .failure(let error): say("\(plan.program): \(error.messageBytes)")
+    case .failure(let error) where settings == nil: fail(error.message)
+    case .failure(let error): say("\(plan.program): \(error.message)")
     case .success(let url):
       do throws(FlowError) { begin(try plan.settings(url)) } catch {
-        fail("option '--hosts': \(error.messageBytes)")
+        fail("option '--hosts': \(error.message)")
       }
     }
   }

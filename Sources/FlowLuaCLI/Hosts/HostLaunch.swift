@@ -36,7 +36,7 @@ final class HostLaunch: ProcessLineReader {
     let child = keeper.loop.startChild(request) { [weak self] end in
       guard let self else { return }
       if case .failed(let error) = end, [ENOENT, EACCES, ENOEXEC].contains(error.code ?? 0) {
-        problem = error.messageBytes
+        problem = error.message
         hasEnded = true
         return
       }
@@ -70,7 +70,7 @@ final class HostLaunch: ProcessLineReader {
   private static let refusedTunnel = "Error: remote port forwarding failed"
 
   private func take(_ line: ByteString) {
-    if keeper.plan.usesSSH, line.bytes.starts(with: Self.refusedTunnel.utf8) {
+    if keeper.plan.usesSSH, line.hasPrefix(Self.refusedTunnel) {
       refusal = line
     } else {
       keeper.say("\(host.name): \(line)")
@@ -96,7 +96,7 @@ final class HostLaunch: ProcessLineReader {
     let launcher = keeper.plan.options.launcher[0]
     let command = keeper.plan.options.command[0]
     switch end {
-    case .failed(let error): return "can't be reached: \(error.messageBytes)"
+    case .failed(let error): return "can't be reached: \(error.message)"
     case .exited(let result) where result.status == 127:
       return "has no program '\(command)': install it there, or name it with --hosts-command"
     case .exited(let result) where result.status == 0: return "has left"
@@ -164,7 +164,7 @@ struct HostPlan {
   /// Whether the launcher is the secure shell, which has options of its own. Another program may start it.
   var usesSSH: Bool {
     options.launcher.contains { word in
-      word.bytes.split(separator: UInt8(ascii: "/")).last?.elementsEqual("ssh".utf8) == true
+      word.bytes.split(separator: UInt8(ascii: "/")).last?.elementsEqual("ssh".bytes) == true
     }
   }
 
@@ -207,7 +207,7 @@ struct HostPlan {
     // A shell of the host may read the words again.
     let isPlain = host.name.bytes.allSatisfy { byte in
       (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-@:%".utf8.contains(byte)
+        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-@:%".bytes.contains(byte)
     }
     if isPlain, RemoteOptions.isName(host.name) { words += ["--name", host.name] }
     if let workers = host.workers { words += ["--workers", workers] }

@@ -50,7 +50,7 @@ final class HostOptions {
       for part in line.prefix(while: { $0 != UInt8(ascii: "#") })
         .split(separator: UInt8(ascii: ","))
       {
-        let name = part.trimmingBlanks
+        let name = part.trimmed()
         if !name.isEmpty { try add(name, "\(path):\(index + 1)") }
       }
     }
@@ -169,15 +169,5 @@ final class HostOptions {
       throw LongOptions.misuse("option '\(option)' needs a program, not '\(text)'")
     }
     return words
-  }
-}
-
-extension ArraySlice<UInt8> {
-  /// The bytes without spaces, tabs and carriage returns at both ends.
-  fileprivate var trimmingBlanks: ArraySlice<UInt8> {
-    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
-    var rest = drop(while: isBlank)
-    while let last = rest.last, isBlank(last) { rest.removeLast() }
-    return rest
   }
 }

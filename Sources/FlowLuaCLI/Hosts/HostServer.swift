@@ -103,9 +103,9 @@ final class HostServer: ProcessLineReader {
     switch end {
     case .failed(let error):
       reason = """
-        \(error.messageBytes) (it is in the Debian package nats-server; or name a server that runs: --remote nats://HOST)
+        \(error.message) (it is in the Debian package nats-server; or name a server that runs: --remote nats://HOST)
         """
-    case .stopped(let error, _): reason = (error as? SystemError)?.messageBytes ?? "it was stopped"
+    case .stopped(let error, _): reason = (error as? SystemError)?.message ?? "it was stopped"
     case .exited(let result): reason = "it has ended with status \(result.status): \(lastLine)"
     case .refused(let text): reason = text
     case .lost: reason = "its status is unknown"

@@ -47,7 +47,7 @@ final class StartedHosts {
     if server == nil, let address = hosts.address {
       // Before anything is started.
       do throws(FlowError) { _ = try plan.settings("nats://\(plan.serverName)") } catch {
-        throw LongOptions.misuse("option '--hosts-address' \(address): \(error.messageBytes)")
+        throw LongOptions.misuse("option '--hosts-address' \(address): \(error.message)")
       }
     }
     return try start(plan)
@@ -63,7 +63,7 @@ final class StartedHosts {
   ) throws(CommandLineArguments.Misuse) -> StartedHosts {
     var output: Int32 = -1
     var lifeline: Int32 = -1
-    let process = flowsystem_begin_helper("flowlua-hosts", &output, &lifeline)
+    let process = flowsystem_begin_helper("flowlua-hosts" as String, &output, &lifeline)
     if process < 0 { throw failure(systemMessage(errno)) }
     if process == 0 { keep(plan) }
     do {
@@ -77,7 +77,7 @@ final class StartedHosts {
       close(output)
       waitpid(process, nil, 0)
       throw CommandLineArguments.Misuse(
-        message: error.messageBytes, status: 1, showsUsage: false)
+        message: error.message, status: 1, showsUsage: false)
     }
   }
 
@@ -87,7 +87,7 @@ final class StartedHosts {
       exit(try HostKeeper(plan).run())
     } catch {
       Output.write(
-        HostReply.failed("option '--hosts': \(error.messageBytes)").line + "\n", toError: false)
+        HostReply.failed("option '--hosts': \(error.message)").line + "\n", toError: false)
       exit(1)
     }
   }
@@ -119,7 +119,7 @@ final class StartedHosts {
     do throws(SystemError) {
       reader = try SignalFreeThread.start(isDetached: false) { Self.show(output) }
     } catch {
-      throw Self.failure(error.messageBytes)
+      throw Self.failure(error.message)
     }
   }
 
@@ -174,7 +174,7 @@ final class MachineStarter {
   init() throws(CommandLineArguments.Misuse) {
     // What jobs start gets no input, and can't take this one.
     input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-    let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    let nothing = open("/dev/null" as String, O_RDONLY | O_CLOEXEC)
     guard input >= 0, nothing >= 0, dup2(nothing, STDIN_FILENO) >= 0 else {
       throw LongOptions.misuse("option '--join -': \(systemMessage(errno))")
     }

@@ -140,7 +140,7 @@ enum KeptRunText {
     var buffer = [UInt8](repeating: 0, count: 64)
     let length = buffer.withUnsafeMutableBytes { bytes in
       bytes.withMemoryRebound(to: CChar.self) {
-        strftime($0.baseAddress, $0.count, "%Y-%m-%d %H:%M:%S", &parts)
+        strftime($0.baseAddress, $0.count, "%Y-%m-%d %H:%M:%S" as String, &parts)
       }
     }
     return ByteString(buffer.prefix(length))
@@ -149,7 +149,7 @@ enum KeptRunText {
   /// A word of a command line, in quotes if a shell would take it for something else.
   private static func quoted(_ word: ByteString) -> ByteString {
     let isPlain = word.bytes.allSatisfy {
-      $0 >= 0x80 || "-_./:=,+@%".utf8.contains($0) || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0
+      $0 >= 0x80 || "-_./:=,+@%".bytes.contains($0) || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0
         || UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 | 0x20
     }
     return isPlain && !word.isEmpty ? word.onOneLine : "'\(word.onOneLine)'"
@@ -195,7 +195,7 @@ enum RehearsalText {
         as ByteString).bytes
     }
     return ByteString(lines)
-      + "\(run.loop.secrets.redacted(run.nameBytes).onOneLine): \(counts.text)\n"
+      + "\(run.loop.secrets.redacted(run.name).onOneLine): \(counts.text)\n"
   }
 
   /// The path of an item of a group.

@@ -53,7 +53,7 @@ struct KeptRuns {
       }
       return 0
     } catch {
-      Output.error(program: program, error.messageBytes)
+      Output.error(program: program, error.message)
       return 1
     }
   }
@@ -65,7 +65,7 @@ struct KeptRuns {
       return 0
     } catch {
       guard error.storeProblem == .missing else { throw error }
-      Output.error(program: program, error.messageBytes)
+      Output.error(program: program, error.message)
       return 2
     }
   }

@@ -44,9 +44,9 @@ final class ProgressDisplay: ProgressTree.Observer {
   }
 
   private static var usesUTF8: Bool {
-    for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
+    for name: String in ["LC_ALL", "LC_CTYPE", "LANG"] {
       guard let value = environment(name) else { continue }
-      let text = ByteString(value.description.lowercased())
+      let text = value.lowercased
       return text.contains("utf-8") || text.contains("utf8")
     }
     return false

@@ -48,7 +48,7 @@ struct ProgressLines {
   private func guides(of index: Int, in rows: [ProgressRow]) -> String {
     let depth = rows[index].depth
     guard depth > 0 else { return "" }
-    var guides = ""
+    var guides: String = ""
     for level in 1...depth {
       // Whether a row of this level, within the same one, follows.
       let following = rows[(index + 1)...].first { $0.depth <= level }
@@ -76,7 +76,7 @@ struct ProgressLines {
     var line = TerminalLine()
     line.add(guides, .dim)
     if row.kind == .endedStep || row.kind == .endedUndo {
-      let mark = isUTF8 ? (row.failed > 0 ? "✗" : "✓") : (row.failed > 0 ? "x" : "+")
+      let mark: String = isUTF8 ? (row.failed > 0 ? "✗" : "✓") : (row.failed > 0 ? "x" : "+")
       line.add(mark, row.failed > 0 ? .red : .green)
       let end = row.kept > 0 ? "kept" : Self.precise(row.seconds)
       line.add(" \(name(row)) \(end)", .dim)
@@ -114,7 +114,7 @@ struct ProgressLines {
       notes.append(("attempt \(row.attempt)", .yellow))
     }
     if let work = row.work {
-      let more = row.furtherWorks > 0 ? " and \(row.furtherWorks) more" : ""
+      let more: String = row.furtherWorks > 0 ? " and \(row.furtherWorks) more" : ""
       notes.append((shown(work.truncated(to: Self.workLimit)) + more, .dim))
     }
     if let transition = row.transition { notes.append((shown(transition), .dim)) }
@@ -137,12 +137,12 @@ struct ProgressLines {
       max(Self.whole((share * Double(Self.cells) * 2).rounded(.down)), 0), Self.cells * 2)
     let full = halves / 2
     guard isUTF8 else {
-      return (String(repeating: "#", count: full), String(repeating: "-", count: Self.cells - full))
+      return (String(repeating: "#" as Character, count: full), String(repeating: "-" as Character, count: Self.cells - full))
     }
-    let half = halves % 2 == 1 ? "▌" : ""
+    let half: String = halves % 2 == 1 ? "▌" : ""
     return (
-      String(repeating: "█", count: full) + half,
-      String(repeating: "░", count: Self.cells - full - half.unicodeScalars.count)
+      String(repeating: "█" as Character, count: full) + half,
+      String(repeating: "░" as Character, count: Self.cells - full - half.unicodeScalars.count)
     )
   }
 
@@ -173,13 +173,13 @@ struct ProgressLines {
     while lines.count > 1, lines.last?.isEmpty == true { lines.removeLast() }
     lines[0] = head.bytes + lines[0]
     if failure.isLastOfItsKind {
-      lines.append(Array("(more failures like this are only counted)".utf8))
+      lines.append("(more failures like this are only counted)".bytes)
     }
     var text: [UInt8] = []
     for line in lines {
-      if hasColors { text += "\u{1B}[31m".utf8 }
+      if hasColors { text += "\u{1B}[31m".bytes }
       text += line
-      if hasColors { text += "\u{1B}[0m".utf8 }
+      if hasColors { text += "\u{1B}[0m".bytes }
       text.append(UInt8(ascii: "\n"))
     }
     return ByteString(text)
@@ -219,7 +219,7 @@ struct ProgressLines {
   private func number(_ value: Double) -> String {
     if let integer = Int(exactly: value) { return "\(integer)" }
     return value.isFinite
-      ? FlowValue.number((value * 100).rounded() / 100).logTextBytes.description : "\(value)"
+      ? FlowValue.number((value * 100).rounded() / 100).logText.description : "\(value)"
   }
 
   private static func whole(_ value: Double) -> Int { Int(exactly: value.rounded()) ?? 0 }

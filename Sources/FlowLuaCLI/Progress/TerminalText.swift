@@ -51,7 +51,7 @@ struct TerminalLine {
   /// The line, cut where it doesn't fit, between words if possible.
   func text(columns: Int, hasColors: Bool) -> String {
     let end = width < columns ? Int.max : endOfWords(columns: columns)
-    var text = ""
+    var text: String = ""
     var count = 0
     for part in parts {
       let scalars = part.text.unicodeScalars.prefix(max(0, end - count))

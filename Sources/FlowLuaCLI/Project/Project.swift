@@ -30,7 +30,7 @@ struct Project {
       sayNext(try writeScripts())
       return 0
     } catch {
-      Output.error(program: program, "--init: \(error.messageBytes)")
+      Output.error(program: program, "--init: \(error.message)")
       return 1
     }
   }
@@ -98,7 +98,7 @@ struct Project {
     let endsLine = present.isEmpty || present.bytes.last == UInt8(ascii: "\n")
     try Files.append((endsLine ? "" : "\n") + Self.lines(missing), to: path, Cancellation())
     let names = missing.map { "'\($0)'" as ByteString }
-    say("added \(ByteString(names.map(\.bytes).joined(separator: ", ".utf8))) to \(path)")
+    say("added \(ByteString(names.map(\.bytes).joined(separator: ", ".bytes))) to \(path)")
   }
 
   private static func lines(_ lines: [ByteString]) -> ByteString {
@@ -148,12 +148,12 @@ struct Project {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
         UInt8(ascii: "0")...UInt8(ascii: "9"):
         true
-      default: "-_./:,+@%".utf8.contains(byte)
+      default: "-_./:,+@%".bytes.contains(byte)
       }
     }
     if isPlain { return text }
     let parts = text.bytes.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
-    return "'" + ByteString(parts.joined(separator: "'\\''".utf8)) + "'"
+    return "'" + ByteString(parts.joined(separator: "'\\''".bytes)) + "'"
   }
 }
 

@@ -133,15 +133,15 @@ final class ChunkInput {
     switch chunk.target {
     case .local(let name, let isConstant):
       prefix =
-        (isConstant ? Array("local ".utf8) + name + Array(" <const>".utf8) : name)
-        + Array(" = ".utf8) + name
-    case .place(let place): prefix = place + Array(" = ".utf8) + place
+        (isConstant ? "local ".bytes + name + " <const>".bytes : name)
+        + " = ".bytes + name
+    case .place(let place): prefix = place + " = ".bytes + place
     case nil:
       guard hasResult else {
         previous = nil
         return
       }
-      prefix = Array("_".utf8)
+      prefix = "_".bytes
     }
     previous = Previous(text: chunk.text, prefix: prefix)
   }
@@ -158,7 +158,7 @@ final class ChunkInput {
   ) throws -> Chunk {
     let isReturn = before == nil && text.first == UInt8(ascii: "=")
     let code =
-      isReturn ? Array("return ".utf8) + text.dropFirst() : (before?.prefix ?? []) + text
+      isReturn ? "return ".bytes + text.dropFirst() : (before?.prefix ?? []) + text
     func chunk(_ function: LuaReference, isExpression: Bool) -> Chunk {
       Chunk(
         function: function, text: whole,
@@ -168,7 +168,7 @@ final class ChunkInput {
     }
     // lua5.4 doesn't accept expressions of several lines.
     let mayBeExpression = locals != nil || !text.contains(UInt8(ascii: "\n"))
-    let expression = Array("return ".utf8) + code
+    let expression = "return ".bytes + code
     if mayBeExpression, let function = try? load(expression + [UInt8(ascii: ";")]) {
       return chunk(function, isExpression: true)
     }
@@ -190,7 +190,7 @@ final class ChunkInput {
     func isChunk(_ text: [UInt8]) -> Bool {
       (try? vm.load(ByteString(text), name: "=saved", mode: "t")) != nil
     }
-    let value = Array("_ = ".utf8)
+    let value = "_ = ".bytes
     for text in [whole, value + whole] where isChunk(text) {
       return Saved(text: text, isWhole: true)
     }
@@ -203,7 +203,7 @@ final class ChunkInput {
 
   private static func isIncomplete(_ error: any Error) -> Bool {
     guard let error = error as? LuaError, error.code == .syntax else { return false }
-    return error.messageBytes.bytes.suffix(5).elementsEqual("<eof>".utf8)
+    return error.message.bytes.suffix(5).elementsEqual("<eof>".bytes)
   }
 
   /// Whether a line begins with `:name` or `.name`.
@@ -228,6 +228,6 @@ final class ChunkInput {
   /// The value of a global variable as a string; nil: the default.
   private func prompt(_ name: ByteString) -> ByteString? {
     guard let value = try? vm.global(name.description), !value.isNil else { return nil }
-    return (try? vm.tostringBytes(value)).map { ByteString($0.bytes) }
+    return (try? vm.tostring(value)).map { ByteString($0.bytes) }
   }
 }

@@ -143,14 +143,14 @@ enum FileNames {
     let slash = typed.lastIndex(of: UInt8(ascii: "/"))
     let folder = slash.map { Array(typed[...$0]) } ?? []
     let start = Array(typed[(slash.map { $0 + 1 } ?? 0)...])
-    guard let stream = opendir(cString(folder.isEmpty ? Array("./".utf8) : folder)) else {
+    guard let stream = opendir(cString(folder.isEmpty ? "./".bytes : folder)) else {
       return []
     }
     defer { closedir(stream) }
     var found: [[UInt8]] = []
     while found.count < limit, let entry = readdir(stream) {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
-      guard name.starts(with: start), name != Array(".".utf8), name != Array("..".utf8),
+      guard name.starts(with: start), name != ".".bytes, name != "..".bytes,
         !start.isEmpty || name.first != UInt8(ascii: ".")
       else { continue }
       let path = folder + name

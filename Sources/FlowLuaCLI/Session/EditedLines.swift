@@ -12,8 +12,8 @@ final class EditedLines: LineSource {
   private let history: History
   private var finished: LineAnswer?
   /// The characters at which words begin, for the library. The two never change.
-  private let codeBreaks = strdup(" \t\n\"\\'`@$><=;:|&{}()[],+-*/%^~#.!?")
-  private let textBreaks = strdup("\"'")
+  private let codeBreaks = strdup(" \t\n\"\\'`@$><=;:|&{}()[],+-*/%^~#.!?" as String)
+  private let textBreaks = strdup("\"'" as String)
 
   /// nil if the input isn't an editable terminal, or if there is no library.
   init?(_ session: Session, _ host: ScriptHost, _ signals: Signals, _ terminal: Terminal) {
@@ -42,7 +42,7 @@ final class EditedLines: LineSource {
   }
 
   // Immutable, and never freed.
-  private nonisolated(unsafe) static let none = strdup("")
+  private nonisolated(unsafe) static let none = strdup("" as String)
 
   private static func of(_ context: UnsafeMutableRawPointer?) -> EditedLines? {
     context.map { Unmanaged<EditedLines>.fromOpaque($0).takeUnretainedValue() }

@@ -143,8 +143,8 @@ final class History {
     var line: [UInt8] = []
     for byte in chunk {
       switch byte {
-      case UInt8(ascii: "\n"): line += Array("\\n".utf8)
-      case UInt8(ascii: "\\"): line += Array("\\\\".utf8)
+      case UInt8(ascii: "\n"): line += "\\n".bytes
+      case UInt8(ascii: "\\"): line += "\\\\".bytes
       default: line.append(byte)
       }
     }

@@ -142,7 +142,7 @@ final class Session {
     do {
       try vm.call(global: "print", values)
     } catch {
-      let text = (error as? LuaError)?.messageBytes.description ?? "\(error)"
+      let text = (error as? LuaError)?.message.description ?? "\(error)"
       interpreter.messages.say("error calling 'print' (\(text))")
     }
   }
@@ -163,7 +163,7 @@ final class Session {
     guard terminal.isInput else { return interpreter.messages.report(error) }
     let raised = (error as? LuaSessionError)?.error ?? error
     if let raised = raised as? LuaError {
-      try? vm.setGlobal("_error", raised.value ?? .string(raised.messageBytes))
+      try? vm.setGlobal("_error", raised.value ?? .string(raised.message))
     }
     guard let session = error as? LuaSessionError else {
       return interpreter.messages.report(error)
@@ -176,7 +176,7 @@ final class Session {
     guard let raised = error.error as? LuaError, let value = raised.value else {
       return error.error
     }
-    var text = raised.messageBytes
+    var text = raised.message
     if case .reference(let reference) = value {
       // Its text says what it is.
       if host.isError(value) || vm.hasMetafield("__tostring", reference) { return raised }
@@ -247,7 +247,7 @@ final class Session {
   private func edit() throws {
     guard let input else { return }
     let folder = Terminal.variable("TMPDIR") ?? "/tmp"
-    var name = Array("\(folder)/flowlua-XXXXXX.lua".utf8).map { CChar(bitPattern: $0) } + [0]
+    var name = "\(folder)/flowlua-XXXXXX.lua".bytes.map { CChar(bitPattern: $0) } + [0]
     let file = mkstemps(&name, 4)
     let path = ByteString(name.dropLast().map { UInt8(bitPattern: $0) })
     guard file >= 0 else {
@@ -260,7 +260,7 @@ final class Session {
     let editor =
       Terminal.variable("VISUAL") ?? Terminal.variable("EDITOR") ?? "vi"
     // As in a shell: the variable may contain options.
-    guard system("\(editor) '\(path)'") == 0 else {
+    guard system("\(editor) '\(path)'" as String) == 0 else {
       return interpreter.messages.say(
         "the editor '\(ByteString(editor))' has failed: nothing is run")
     }

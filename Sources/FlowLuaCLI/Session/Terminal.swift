@@ -43,7 +43,7 @@ struct Terminal {
   /// An error for a person: without the frames of this program, and with the message in colour.
   func decorated(_ text: ByteString) -> ByteString {
     var lines = text.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    let heading = Array("stack traceback:".utf8)
+    let heading = "stack traceback:".bytes
     guard let start = lines.lastIndex(where: { $0.elementsEqual(heading) }) else {
       return colored(text.bytes, "31")
     }
@@ -57,11 +57,11 @@ struct Terminal {
 
   /// Frames without a name; only this program uses these terms.
   private static func isHostFrame(_ line: ArraySlice<UInt8>) -> Bool {
-    line.elementsEqual("\t[C]: in ?".utf8)
+    line.elementsEqual("\t[C]: in ?".bytes)
   }
 
   private func colored(_ text: [UInt8], _ color: String) -> ByteString {
     guard hasColors else { return ByteString(text) }
-    return ByteString(Array("\u{1B}[\(color)m".utf8) + text + Array("\u{1B}[0m".utf8))
+    return ByteString("\u{1B}[\(color)m".bytes + text + "\u{1B}[0m".bytes)
   }
 }

@@ -113,7 +113,7 @@ package final class FileCache: Sendable {
 
   /// Removes the folders of processes that have ended without doing so.
   private static func removeLeft(in jobs: ByteString) {
-    let suffix = Array(".lock".utf8)
+    let suffix = ".lock".bytes
     for name in names(in: jobs) where name.bytes.suffix(suffix.count) == suffix[...] {
       let lock: ByteString = "\(jobs)/\(name)"
       guard let opened = lock.withCString({ open($0, O_RDWR | O_CLOEXEC) }), opened >= 0 else {

@@ -231,7 +231,7 @@ package final class KeepStream {
   package func hasRunsOfOtherKey(
     script: ByteString, then: @escaping (Result<Bool, FlowError>) -> Void
   ) {
-    let own = "flowlua.keep.\(key).".utf8
+    let own = "flowlua.keep.\(key).".bytes
     stream.subjects(Self.name, "flowlua.keep.*.run.\(Self.token(script)).*") { result in
       then(result.map { $0.contains { !$0.bytes.starts(with: own) } })
     }

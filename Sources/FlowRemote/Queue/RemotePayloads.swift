@@ -102,7 +102,7 @@ package final class RemoteSeal {
     do throws(SystemError) {
       // RFC 5869: extract, then one block of expand for each purpose.
       let root = try KeyedHash(
-        key: KeyedHash(key: Array("flowlua remote".utf8)).code(of: text.bytes))
+        key: KeyedHash(key: "flowlua remote".bytes).code(of: text.bytes))
       func key(_ purpose: String) throws(SystemError) -> [UInt8] {
         try root.code(of: Array(purpose.utf8) + [1])
       }

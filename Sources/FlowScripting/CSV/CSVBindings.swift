@@ -143,7 +143,7 @@ final class CSVRows: TextIterator {
       switch type.column {
       case .string(let name) where !names.isEmpty:
         guard let index = names.firstIndex(of: name) else {
-          let near = NearestName.of(name.description, in: names.map(\.description))
+          let near = NearestName.of(name, in: names)
           let hint = near.map { " (did you mean '\($0)'?)" } ?? ""
           throw wrong("field 'types': there is no column '\(name)'\(hint)")
         }

@@ -41,7 +41,7 @@ extension ScriptHost {
     case .response(let response):
       return [
         ("status", .integer(Int64(response.status))),
-        ("headers", .reference(try vm.makeTable(fields: headerFields(response.headersByBytes)))),
+        ("headers", .reference(try vm.makeTable(fields: headerFields(response.headers)))),
         ("body", .string(response.body)),
       ]
     case .connection(let phase, let sent):

@@ -17,9 +17,9 @@ extension LuaVM {
           return text
         }
         switch value {
-        case .string, .integer, .number: return try self.tostringBytes(value)
+        case .string, .integer, .number: return try self.tostring(value)
         case .reference(let reference) where self.hasMetafield("__tostring", reference):
-          return try self.tostringBytes(value)
+          return try self.tostring(value)
         default:
           throw LuaError(
             .runtime,
@@ -92,13 +92,13 @@ extension ScriptHost {
       add("retry", error.isRetriable.map { .boolean($0) })
       add("retry_after", error.retryAfter.map { .number($0.inSeconds) })
     }
-    add("kind", error.kind.nameBytes)
-    add("message", error.messageBytes)
-    add("op", error.opBytes)
-    add("path", error.pathBytes)
-    add("suggestion", error.suggestionBytes)
-    add("place", error.placeBytes)
-    add("traceback", error.tracebackBytes)
+    add("kind", error.kind.name)
+    add("message", error.message)
+    add("op", error.op)
+    add("path", error.path)
+    add("suggestion", error.suggestion)
+    add("place", error.place)
+    add("traceback", error.traceback)
     add("cause", cause)
     let table = try vm.makeTable(fields: all, metatable: errorMetatable)
     if error.underlying != nil || error.process != nil || error.limit != nil
@@ -119,9 +119,9 @@ extension ScriptHost {
   func luaError(_ error: FlowError) throws -> LuaValue {
     guard let table = table(of: error) else { return .reference(try makeError(error)) }
     for (name, text) in [
-      ("op", error.opBytes), ("path", error.pathBytes), ("place", error.placeBytes),
+      ("op", error.op), ("path", error.path), ("place", error.place),
     ] {
-      if let text, try vm.field(ByteString(name), of: table).isNil {
+      if let text, try vm.field(name, of: table).isNil {
         try vm.set(.string(text), name, in: table)
       }
     }
@@ -161,10 +161,10 @@ extension ScriptHost {
   /// run shows.
   func withTable(_ error: FlowError, of context: OpContext?) -> FlowError {
     let traced = error.with {
-      $0.traceback = vm.tracebackBytes(level: 1)
+      $0.traceback = vm.traceback(level: 1)
       if let context {
         $0.op = context.displayName
-        $0.path = context.pathBytes
+        $0.path = context.path
       }
     }
     guard let table = try? makeError(traced) else { return error }
@@ -188,7 +188,7 @@ extension ScriptHost {
       return try flowError(
         raised: value, at: failure.position, op: op, traceback: traceback)
     } catch {
-      return FlowError(raised.flowKind, raised.messageBytes, op: op, traceback: traceback)
+      return FlowError(raised.flowKind, raised.message, op: op, traceback: traceback)
     }
   }
 
@@ -232,13 +232,13 @@ extension ScriptHost {
     switch value {
     case .string(let text): return text
     case .integer, .number:
-      return position + ((try? vm.tostringBytes(value)) ?? "a number")
+      return position + ((try? vm.tostring(value)) ?? "a number")
     case .nil, .boolean:
-      return "\(position)(error object is a \(vm.typeNameBytes(of: value)) value)"
+      return "\(position)(error object is a \(vm.typeName(of: value)) value)"
     case .reference(let reference):
       if vm.hasMetafield("__tostring", reference) {
-        do { return try vm.tostringBytes(value) } catch {
-          let problem = (error as? LuaError)?.messageBytes ?? ByteString(describing: error)
+        do { return try vm.tostring(value) } catch {
+          let problem = (error as? LuaError)?.message ?? ByteString(describing: error)
           return """
             \(position)(error object is a \(reference.kind.name) value; \
             its __tostring failed: \(problem))
@@ -284,17 +284,17 @@ extension ScriptHost {
 
   /// An error of kind `usage` to raise from a function of the API: the message begins with the
   /// script's `file:line:`.
-  func usage(_ call: LuaCall, _ message: String) -> any Error {
+  func usage(_ call: LuaCall, _ message: some FlowText) -> any Error {
     usage(at: call.position, message)
   }
 
-  func usage(at position: ByteString, _ message: String) -> any Error {
+  func usage(at position: ByteString, _ message: some FlowText) -> any Error {
     // A message quotes names and values of the script, which may have any length.
     let text = loop.secrets.redacted(
-      position + loop.secrets.redacted(ByteString(message)).truncated(to: 501))
+      position + loop.secrets.redacted(message.byteString).truncated(to: 501))
     do {
       let table = try makeError(
-        FlowError(.usage, text, traceback: vm.tracebackBytes(level: 1)))
+        FlowError(.usage, text, traceback: vm.traceback(level: 1)))
       return LuaError(.argument, value: .reference(table), message: text)
     } catch {
       return error
@@ -304,7 +304,7 @@ extension ScriptHost {
   /// An engine error to raise in the script.
   func raise(_ error: FlowError) -> any Error {
     do {
-      return LuaError(value: try luaError(error), message: error.messageBytes)
+      return LuaError(value: try luaError(error), message: error.message)
     } catch {
       return error
     }
@@ -322,7 +322,7 @@ extension ScriptHost {
         ("code", .integer(Int64(code))), ("name", .string(name)),
       ]
       return LuaError(
-        value: .reference(try makeError(converted, fields: fields)), message: converted.messageBytes
+        value: .reference(try makeError(converted, fields: fields)), message: converted.message
       )
     } catch {
       return error
@@ -333,9 +333,7 @@ extension ScriptHost {
   /// stderr if it has several, and, unless the message already contains one, the traceback.
   ///
   /// Secrets are replaced.
-  public func report(of error: any Error) -> String { reportBytes(of: error).description }
-  /// The bytes of `report`.
-  package func reportBytes(of error: any Error) -> ByteString {
+  public func report(of error: any Error) -> ByteString {
     loop.secrets.redacted(text(of: error))
   }
 
@@ -343,13 +341,13 @@ extension ScriptHost {
     if let error = error as? LuaError {
       guard let value = error.value, isError(value), case .reference(let table) = value,
         let own = try? flowError(table: table)
-      else { return error.messageBytes }
+      else { return error.message }
       return text(of: own)
     }
     guard let error = error as? FlowError else { return ByteString(describing: error) }
     let text = error.text + error.programLines(hiding: loop.secrets)
     // Without memory there was none to be made.
-    guard let traceback = error.tracebackBytes, !traceback.isEmpty else { return text }
+    guard let traceback = error.traceback, !traceback.isEmpty else { return text }
     return text + "\n" + traceback
   }
 }
@@ -372,7 +370,7 @@ extension FlowError {
 
   /// The same timeout with the place of the stopped code, from the stack at that time.
   func located(by traceback: ByteString) -> FlowError {
-    guard limit != nil, placeBytes == nil, let place = Self.place(in: traceback) else {
+    guard limit != nil, place == nil, let place = Self.place(in: traceback) else {
       return self
     }
     return with {

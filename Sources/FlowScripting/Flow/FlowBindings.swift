@@ -6,7 +6,7 @@ extension ScriptHost {
   func installFlows() throws {
     define("new") { host, call in
       let name = try Arguments(host, call, "new").name(1)
-      return call.answer(Flow(bytes: name), host.types.flow)
+      return call.answer(Flow(name), host.types.flow)
     }
   }
 
@@ -33,13 +33,13 @@ extension ScriptHost {
         // One of them may be nil.
         let input = arguments.isNil(1) && !arguments.isNil(2) ? nil : try arguments.string(1)
         flow.primary(
-          inputBytes: input, outputBytes: arguments.isNil(2) ? nil : try arguments.string(2))
+          input: input, output: arguments.isNil(2) ? nil : try arguments.string(2))
         return try host.changed(flow, call)
       },
       "data": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "data")
         _ = try arguments.table(1)
-        flow.data(try arguments.data(1))
+        flow.data(InitialData(try arguments.data(1)))
         return try host.changed(flow, call)
       },
       "add": BoundMethod { host, call in
@@ -154,7 +154,7 @@ extension ScriptHost {
       flow.count(in: memory)
       try checkMemory()
     }
-    if builtFlow == nil, flow.count > 0 { builtFlow = (flow.nameBytes, call.origin) }
+    if builtFlow == nil, flow.count > 0 { builtFlow = (flow.name, call.origin) }
     return call.answer(argument: 1)
   }
 
@@ -162,7 +162,7 @@ extension ScriptHost {
   private func step(_ index: Int, of flow: Flow, _ arguments: Arguments) throws -> Op {
     let op = try arguments.op(index)
     if let inner = op as? Flow, inner === flow || inner.contains(flow) {
-      throw arguments.wrong(index, "flow '\(flow.nameBytes)' would contain itself")
+      throw arguments.wrong(index, "flow '\(flow.name)' would contain itself")
     }
     return op
   }
@@ -171,7 +171,7 @@ extension ScriptHost {
 extension [Declaration] {
   /// As with `data`, several calls add up, and the later value wins.
   fileprivate func adding(_ added: [Declaration]) -> [Declaration] {
-    filter { old in !added.contains { $0.nameBytes == old.nameBytes } } + added
+    filter { old in !added.contains { $0.name == old.name } } + added
   }
 }
 
@@ -182,15 +182,15 @@ extension ScriptHost {
       "check": BoundMethod { host, call in
         let (flow, arguments) = try host.graphed(call, "check", host.types.flow, "flow")
         let data = arguments.isNil(1) ? nil : try arguments.data(1)
-        return call.answer(try host.table(of: flow.check(bytes: data)))
+        return call.answer(try host.table(of: flow.check(data: data.map { InitialData($0) })))
       },
       "dot": BoundMethod { host, call in
         let (flow, _) = try host.graphed(call, "dot", host.types.flow, "flow")
-        return try host.answer(call, .bytes(flow.dotBytes()))
+        return try host.answer(call, .bytes(flow.dot()))
       },
       "mermaid": BoundMethod { host, call in
         let (flow, _) = try host.graphed(call, "mermaid", host.types.flow, "flow")
-        return try host.answer(call, .bytes(flow.mermaidBytes()))
+        return try host.answer(call, .bytes(flow.mermaid()))
       },
     ]
   }
@@ -200,7 +200,7 @@ extension ScriptHost {
       "dot": BoundMethod { host, call in
         let (run, _) = try host.graphed(call, "dot", host.types.run, "run")
         host.noteRead(ofAllIn: run)
-        return try host.answer(call, .bytes(run.dotBytes()))
+        return try host.answer(call, .bytes(run.dot()))
       }
     ]
   }
@@ -210,9 +210,9 @@ extension ScriptHost {
     let tables = try findings.map { finding in
       LuaValue.reference(
         try vm.makeTable(fields: [
-          ("severity", .string(finding.severity.nameBytes)),
-          ("op", .string(finding.opBytes)),
-          ("message", .string(finding.messageBytes)),
+          ("severity", .string(finding.severity.name)),
+          ("op", .string(finding.op)),
+          ("message", .string(finding.message)),
         ]))
     }
     return .reference(try vm.makeTable(values: tables))

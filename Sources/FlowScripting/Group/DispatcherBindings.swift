@@ -68,7 +68,7 @@ extension ScriptHost {
       throw arguments.wrong(index, "field 'absent': without 'output' nothing is collected")
     }
     let dispatcher = GroupDispatcher(
-      inputBytes: input, output: output,
+      input: input, output: output,
       maxConcurrent: try options.count("max_concurrent") ?? 3,
       allowFailure: try options.boolean("allow_failure") ?? false,
       allowEmpty: try options.boolean("allow_empty") ?? false,
@@ -91,16 +91,16 @@ extension ScriptHost {
     } else {
       throw arguments.wrong(index, expected: "dispatcher or table")
     }
-    if dispatcher.itemKey == nil, op.primaryInputBytes == nil {
+    if dispatcher.itemKey == nil, op.primaryInput == nil {
       throw arguments.wrong(
         index,
-        "op '\(op.nameBytes)' has no primary input: give 'as' here, or 'primary_input' or one "
+        "op '\(op.name)' has no primary input: give 'as' here, or 'primary_input' or one "
           + "key of 'needs' in the op")
     }
-    if dispatcher.output != nil, dispatcher.collect == nil, op.primaryOutputBytes == nil {
+    if dispatcher.output != nil, dispatcher.collect == nil, op.primaryOutput == nil {
       throw arguments.wrong(
         index,
-        "op '\(op.nameBytes)' has no primary output: give 'collect' here, or 'primary_output' or "
+        "op '\(op.name)' has no primary output: give 'collect' here, or 'primary_output' or "
           + "one key of 'gives' in the op")
     }
     return dispatcher
@@ -133,8 +133,8 @@ extension ScriptHost {
   private static func label(_ value: FlowValue) -> ByteString? {
     switch value {
     case .null: nil
-    case .opaque: value.isSecret ? value.logTextBytes : nil
-    default: value.logTextBytes
+    case .opaque: value.isSecret ? value.logText : nil
+    default: value.logText
     }
   }
 
@@ -151,7 +151,7 @@ extension ScriptHost {
     case .opaque(let value) where !FlowValue.opaque(value).isSecret:
       throw wrongLabel(results, function)
     case .boolean: throw wrongLabel(results, function)
-    case let value: return value.logTextBytes
+    case let value: return value.logText
     }
   }
 

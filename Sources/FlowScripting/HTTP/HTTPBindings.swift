@@ -44,7 +44,7 @@ extension ScriptHost {
   }
 
   /// The short forms: functions with the names of methods.
-  static let httpMethods = ["get", "head", "delete", "post", "put", "patch"]
+  static let httpMethods: [String] = ["get", "head", "delete", "post", "put", "patch"]
 
   /// The types of `flow.http`, made when first needed.
   func httpTypes() throws -> HTTPTypes {
@@ -63,7 +63,7 @@ extension ScriptHost {
     let reader = try HTTPRequestReader(arguments, method: method, defaults: client?.defaults)
     var request = try reader.request()
     if let client {
-      if !client.client.isOwn(request.urlBytes) {
+      if !client.client.isOwn(request.url) {
         // The client's certificate is for its server.
         if !reader.gives("cert") { request.certificate = nil }
         if !reader.gives("key") { request.key = nil }
@@ -90,7 +90,7 @@ extension ScriptHost {
     } catch let misuse as HTTPMisuse {
       throw reader.wrong(misuse)
     } catch let error as FlowError where error.kind == .usage {
-      throw usage(call, error.messageBytes.description)
+      throw usage(call, error.message.description)
     } catch let error as FlowError {
       let failed = FlowTask<FlowValue>.failed(error, on: loop)
       failed.origin = call.origin

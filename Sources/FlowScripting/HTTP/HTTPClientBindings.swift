@@ -19,7 +19,7 @@ extension ScriptHost {
     sample.headers = headers
     sample.authorization = authorization
     if let misuse = sample.misuse { throw wrong(misuse.field.description, "\(misuse.problem)") }
-    if let base, !base.bytes.starts(with: "http://".utf8), !base.bytes.starts(with: "https://".utf8)
+    if let base, !base.bytes.starts(with: "http://".bytes), !base.bytes.starts(with: "https://".bytes)
     {
       throw wrong("base", "a URL that begins with http:// or https:// expected")
     }
@@ -159,7 +159,7 @@ extension ScriptHost {
         let (reader, request, key) = try HTTPRequestReader.op(arguments)
         do {
           return try HTTPOp(
-            request, intoBytes: key, requester: ObjectIdentifier(self),
+            request, into: key, requester: ObjectIdentifier(self),
             showsProgress: reader.reportsProgress,
             makeKey: reader.makesKey
               ? { context in IdempotencyKeys.make(for: context) } : nil
@@ -175,17 +175,17 @@ extension ScriptHost {
 
   /// The value of a body: JSON as a table, everything else as bytes.
   private func value(ofBody response: HTTPResponse) throws -> FlowValue {
-    let type = response.header("content-type")?.lowercased() ?? ""
-    let essence = type.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
+    let type = response.header("content-type")?.lowercased ?? ""
+    let essence = type.bytes.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
     guard
-      essence.elementsEqual("application/json".utf8)
-        || essence.starts(with: "application/".utf8)
-          && essence.suffix(5).elementsEqual("+json".utf8)
+      essence.elementsEqual("application/json".bytes)
+        || essence.starts(with: "application/".bytes)
+          && essence.suffix(5).elementsEqual("+json".bytes)
     else { return .bytes(response.body) }
     do {
       return FlowValue(try vm.decodeJSON(response.body))
     } catch let error as JSONTextError {
-      let place = HTTPTask.shown(response.urlBytes)
+      let place = HTTPTask.shown(response.url)
       throw FlowError(.error, "'\(place)': \(error.message)")
     }
   }

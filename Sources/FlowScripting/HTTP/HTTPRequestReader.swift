@@ -16,7 +16,7 @@ struct HTTPRequestReader {
   private let isOp: Bool
 
   /// The fields that every request may have.
-  private static let fields = [
+  private static let fields: [String] = [
     "query", "headers", "json", "body", "form", "files", "upload", "auth", "timeout",
     "connect_timeout", "idle_timeout", "check", "save", "resume", "max_bytes", "redirects",
     "proxy", "ca", "cert", "key", "insecure", "cookies", "http", "idempotency_key", "progress",
@@ -24,7 +24,7 @@ struct HTTPRequestReader {
   ]
 
   /// The fields that a client may have for all its requests, besides its own.
-  static let shareable = [
+  static let shareable: [String] = [
     "timeout", "connect_timeout", "idle_timeout", "check", "max_bytes", "redirects", "proxy", "ca",
     "cert", "key", "insecure", "http", "idempotency_key", "progress",
   ]
@@ -138,7 +138,7 @@ struct HTTPRequestReader {
   /// The request. A body that is kept in memory is at most as large as the limit of the state.
   func request() throws -> HTTPRequest {
     var request = try unlimitedRequest()
-    if request.maxBytes == nil, request.saveBytes == nil, !request.streams,
+    if request.maxBytes == nil, request.save == nil, !request.streams,
       let limit = arguments.host.vm.memoryLimit
     {
       request.maxBytes = min(limit, HTTPRequest.memoryLimit)
@@ -156,7 +156,7 @@ struct HTTPRequestReader {
     if let field = Self.paths.first(where: { options.has($0) }) { try checkFiles(field) }
     let method = try self.method.map { ByteString($0) } ?? options.string("method")
     var request = HTTPRequest(url, method: method.map { $0.uppercased })
-    request.queryBytes = try pairs("query").map { ($0.name, $0.value.text) }
+    request.query = try pairs("query").map { ($0.name, $0.value.text) }
     request.headers = try headers(arguments, options)
     request.body = try body()
     request.authorization = try authorization(arguments, options)
@@ -164,7 +164,7 @@ struct HTTPRequestReader {
     request.connectTimeout = try options.duration("connect_timeout", orZero: false) ?? .seconds(10)
     request.idleTimeout = try options.duration("idle_timeout", orZero: false) ?? .seconds(60)
     request.isChecked = try options.boolean("check") ?? true
-    request.saveBytes = try options.string("save")
+    request.save = try options.string("save")
     request.resumes = try options.boolean("resume") ?? false
     request.maxBytes = try options.count("max_bytes")
     if let limit = request.maxBytes, limit > 1 << 53 {
@@ -176,14 +176,14 @@ struct HTTPRequestReader {
     {
       request.redirects = Int(redirects)
     }
-    request.proxyBytes = try proxy()
-    request.caBytes = try options.string("ca")
-    request.certificateBytes = try options.string("cert")
+    request.proxy = try proxy()
+    request.ca = try options.string("ca")
+    request.certificate = try options.string("cert")
     request.key = try options.string("key")
     request.isInsecure = try options.boolean("insecure") ?? false
     request.cookies = try jar()
     request.version = try version()
-    request.idempotencyKeyBytes = try idempotencyKey()
+    request.idempotencyKey = try idempotencyKey()
     if options.kind("progress") != .function, options.has("progress") {
       guard case .boolean? = options.value("progress") else {
         throw options.wrong("progress", expected: "boolean or function")
@@ -284,7 +284,7 @@ struct HTTPRequestReader {
     var parts: [HTTPPart] = []
     let pairs = try vm.pairs(of: table).map { key, value in
       guard case .string(let name) = key else {
-        throw wrong("files", "names are strings, got a key of type \(vm.typeNameBytes(of: key))")
+        throw wrong("files", "names are strings, got a key of type \(vm.typeName(of: key))")
       }
       return (name, value)
     }
@@ -356,14 +356,14 @@ extension ScriptHost {
     switch value {
     case .string(let text): return HTTPText(text: text)
     case .integer(let number):
-      return HTTPText(text: FlowValue.integer(number).logTextBytes, isNumber: true)
+      return HTTPText(text: FlowValue.integer(number).logText, isNumber: true)
     case .number(let number):
-      return HTTPText(text: FlowValue.number(number).logTextBytes, isNumber: true)
+      return HTTPText(text: FlowValue.number(number).logText, isNumber: true)
     case .reference:
       guard let secret = secret(in: value) else { return nil }
       switch secret.plain {
       case .bytes, .integer, .number:
-        let text = secret.plain.logTextBytes
+        let text = secret.plain.logText
         loop.secrets.addPercentEncoded(text)
         return HTTPText(text: text, isSecret: true)
       default: return nil
@@ -381,7 +381,7 @@ extension ScriptHost {
     var found: [(name: ByteString, value: HTTPText)] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
-        throw wrong("names are strings, got a key of type \(vm.typeNameBytes(of: key))")
+        throw wrong("names are strings, got a key of type \(vm.typeName(of: key))")
       }
       var values = [value]
       if case .reference(let list) = value, list.kind == .table, let count = vm.listCount(list) {

@@ -11,10 +11,10 @@ extension ScriptHost {
     switch call.bytes(2) {
     case "status": return call.answer(.integer(Int64(response.status)))
     case "ok": return call.answer(.boolean(response.isSuccess))
-    case "url": return call.answer(.string(response.urlBytes))
-    case "version": return call.answer(.string(response.versionBytes))
+    case "url": return call.answer(.string(response.url))
+    case "version": return call.answer(.string(response.version))
     case "elapsed": return call.answer(.number(response.elapsed.inSeconds))
-    case "saved": return call.answer(response.savedBytes.map { .string($0) } ?? .nil)
+    case "saved": return call.answer(response.saved.map { .string($0) } ?? .nil)
     case "body":
       try host.checkWhole(response, call, "body")
       return response.body.bytes.withUnsafeBytes { call.answer(bytes: $0) }
@@ -34,7 +34,7 @@ extension ScriptHost {
   }
 
   /// What a response has beside its methods.
-  static let responseFields = [
+  static let responseFields: [String] = [
     "status", "ok", "url", "version", "elapsed", "saved", "body", "headers", "timings",
   ]
 
@@ -42,7 +42,7 @@ extension ScriptHost {
   private func headers(of response: HTTPResponse) throws -> LuaReference {
     if let kept = response.attachment as? LuaReference { return kept }
     let table = try vm.makeTable(
-      fields: headerFields(response.headersByBytes), metatable: try httpTypes().headers)
+      fields: headerFields(response.headers), metatable: try httpTypes().headers)
     response.attachment = table
     return table
   }
@@ -63,13 +63,13 @@ extension ScriptHost {
           return call.answer(try host.vm.decodeJSON(response.body, options))
         } catch {
           throw host.jsonError(
-            call, error, in: "response:json", of: HTTPTask.shown(response.urlBytes))
+            call, error, in: "response:json", of: HTTPTask.shown(response.url))
         }
       },
       "values": BoundMethod { host, call in
         let (response, arguments) = try host.response(call, "values")
         let name = try arguments.string(1).lowercased
-        let values = response.headersByBytes.filter { $0.name == name }.map {
+        let values = response.headers.filter { $0.name == name }.map {
           LuaValue.string($0.value)
         }
         return call.answer(.reference(try host.vm.makeTable(values: values)))
@@ -205,12 +205,12 @@ final class HTTPBodyReader {
   private func problemOfEvent(_ host: ScriptHost) -> FlowError? {
     let count = events?.heldCount ?? 0
     if let limit = response.stream?.partLimit, count > limit {
-      let url = HTTPTask.shown(response.urlBytes)
+      let url = HTTPTask.shown(response.url)
       return .http(
         host.loop.secrets.redacted(
           "\(url) -> \(response.status): an event has more than \(limit) bytes (max_bytes)"),
         RequestFailure.Response(
-          status: response.status, headers: response.headersByBytes, body: ""),
+          status: response.status, headers: response.headers, body: ""),
         mayRepeat: false)
     }
     guard let meter = host.loop.memoryMeter else { return nil }

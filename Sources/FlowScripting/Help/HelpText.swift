@@ -68,7 +68,7 @@ enum HelpText {
   /// `an integer`, `a string`.
   static func withArticle(_ noun: String) -> String {
     // `userdata` begins with a consonant in speech.
-    let isVowel = noun.first.map { "aeioAEIO".contains($0) } ?? false
+    let isVowel = noun.utf8.first.map { "aeioAEIO".contains($0) } ?? false
     return (isVowel ? "an " : "a ") + noun
   }
 }

@@ -11,7 +11,7 @@ extension ScriptHost {
 
   /// Unobserved failures; each is returned once.
   package func takeUnobservedFailures() -> [(name: ByteString, error: FlowError)] {
-    loop.takeUnobservedFailures().map { ($0.nameBytes, $0.error) }
+    loop.takeUnobservedFailures().map { ($0.name, $0.error) }
   }
 
   /// The names of the runs and tasks that keep a script alive, in the order of their start.
@@ -24,7 +24,7 @@ extension ScriptHost {
     if let name = submoduleName(of: reference) { return name }
     if isError(value) { return "error" }
     guard reference.kind == .userdata else { return nil }
-    let name = vm.typeNameBytes(of: value).description
+    let name = vm.typeName(of: value).description
     // A program is a task with further methods.
     if vm.object(in: value, types.task) is ProcessTask { return "exectask" }
     let own = [
@@ -108,7 +108,7 @@ extension ScriptHost {
         return ByteString(text + "\n")
       }
     }
-    let kind = HelpText.withArticle(vm.typeNameBytes(of: value).description)
+    let kind = HelpText.withArticle(vm.typeName(of: value).description)
     return "there is no help about \(ByteString(kind)) value; see help()\n"
   }
 
@@ -167,8 +167,8 @@ extension ScriptHost {
     for part in Self.submodules {
       known += reader.members(of: part.name, methodsOnly: false).map { "\(part.name).\($0)" }
     }
-    for kind in ["op", "flow", "machine", "run", "task", "ctx", "context"] {
-      known += reader.members(of: kind, methodsOnly: true).map { "\(kind):\($0)" }
+    for kind: String in ["op", "flow", "machine", "run", "task", "ctx", "context"] {
+      known += reader.members(of: kind, methodsOnly: true).map { kind + ":" + $0 }
     }
     known += registry.names.map(\.description)
     let hint = NearestName.of(name, in: known).map { " (did you mean '\($0)'?)" } ?? ""
@@ -193,11 +193,11 @@ extension ScriptHost {
 
   private func help(about op: Op, _ reader: AnnotationReader) -> ByteString {
     let kind = op is Flow ? "flow" : op is MachineOp ? "machine" : "op"
-    var text: ByteString = "\(ByteString(kind)) \(op.nameBytes)\n"
-    if let doc = op.docBytes { text = text + doc + "\n" }
+    var text: ByteString = "\(ByteString(kind)) \(op.name)\n"
+    if let doc = op.doc { text = text + doc + "\n" }
     for (title, declared) in [("needs", op.needs), ("gives", op.gives)] where !declared.isEmpty {
       text = text + "\(ByteString(title)):\n"
-      for each in declared { text = text + "  \(each.nameBytes): \(each.type.nameBytes)\n" }
+      for each in declared { text = text + "  \(each.name): \(each.type.name)\n" }
     }
     if let retry = op.retry {
       text = text + "retry: \(retry.attempts) attempts, delay \(Self.seconds(retry.delay))"
@@ -208,7 +208,7 @@ extension ScriptHost {
     }
     if let timeout = op.timeout { text = text + "timeout: \(Self.seconds(timeout))\n" }
     if let memory = op.memoryLimit { text = text + "memory: \(memory.text)\n" }
-    if op is Flow { return text + "plan:\n" + op.planBytes() }
+    if op is Flow { return text + "plan:\n" + op.plan() }
     if let machine = op as? MachineOp, let logic = machine.logic as? ScriptMachineLogic {
       text = text + "steps:\n"
       for step in logic.steps.names { text = text + "  \(step)\n" }

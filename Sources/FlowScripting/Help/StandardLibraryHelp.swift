@@ -68,7 +68,7 @@ enum StandardLibraryHelp {
     return String(name[..<end])
   }
 
-  private static let text = """
+  private static let text: String = """
     assert(value [, message]) | Returns its arguments if the value is true, else raises the message.
     collectgarbage([option [, argument]]) | Controls the garbage collector: "collect", "count", "stop", "restart", "step", "isrunning", "incremental", "generational".
     dofile([filename]) | Runs a file, or standard input, and returns its results.

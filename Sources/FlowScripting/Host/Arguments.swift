@@ -44,12 +44,12 @@ struct Arguments {
   func got(_ index: Int) -> String { host.shownType(call, place(index)) }
 
   /// `bad argument #1 to 'add' (op expected, got nil)`.
-  func wrong(_ index: Int, _ what: String) -> any Error {
-    host.usage(call, "bad argument #\(index) to '\(function)' (\(what))")
+  func wrong(_ index: Int, _ what: some FlowText) -> any Error {
+    host.usage(call, "bad argument #\(index) to '\(function)' (\(what.byteString))")
   }
 
-  func wrong(_ index: Int, expected: String) -> any Error {
-    wrong(index, "\(expected) expected, got \(got(index))")
+  func wrong(_ index: Int, expected: some FlowText) -> any Error {
+    wrong(index, "\(expected.byteString) expected, got \(got(index))")
   }
 
   /// `bad self` for a method called on a value of another type.
@@ -88,7 +88,7 @@ struct Arguments {
       throw wrong(index, expected: "number")
     }
     guard number.isFinite, number >= 0 else {
-      let got = FlowValue(try call.value(place(index))).logTextBytes
+      let got = FlowValue(try call.value(place(index))).logText
       throw wrong(index, "\(expected), at least 0, expected, got \(got)")
     }
     return number
@@ -139,7 +139,7 @@ extension ScriptHost {
     var result: [(ByteString, FlowValue)] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
-        throw wrong("keys of data are strings, got a key of type \(vm.typeNameBytes(of: key))")
+        throw wrong("keys of data are strings, got a key of type \(vm.typeName(of: key))")
       }
       try checkMemory(forKey: name)
       result.append((name, FlowValue(value)))
@@ -168,7 +168,7 @@ struct Options {
       guard case .string(let string) = key else {
         throw arguments.wrong(
           index,
-          "fields are named by strings, got a key of type \(arguments.host.vm.typeNameBytes(of: key))"
+          "fields are named by strings, got a key of type \(arguments.host.vm.typeName(of: key))"
         )
       }
       let name = string.description
@@ -207,10 +207,10 @@ struct Options {
   /// A field of any type.
   func value(_ name: ByteString) -> LuaValue? { fields[name] }
 
-  func wrong(_ name: ByteString, expected: String) -> any Error {
+  func wrong(_ name: ByteString, expected: some FlowText) -> any Error {
     let got = fields[name].map { arguments.host.kindName(of: $0) } ?? "nil"
     return arguments.wrong(
-      index, "field '\(prefix)\(name)': \(expected) expected, got \(got)")
+      index, "field '\(prefix)\(name)': \(expected.byteString) expected, got \(got)")
   }
 
   /// The kind of a field's value; nil if it is missing or has no identity.
@@ -234,7 +234,7 @@ struct Options {
     guard isValid(number) else {
       throw arguments.wrong(
         index,
-        "field '\(prefix)\(name)': \(expected) expected, got \(FlowValue(value).logTextBytes)")
+        "field '\(prefix)\(name)': \(expected) expected, got \(FlowValue(value).logText)")
     }
     return number
   }
@@ -270,7 +270,7 @@ struct Options {
     default: throw wrong(name, expected: expected)
     }
     guard let integer, integer >= 1, let count = Int(exactly: integer) else {
-      let shown = FlowValue(value).logTextBytes
+      let shown = FlowValue(value).logText
       throw arguments.wrong(
         index, "field '\(prefix)\(name)': \(expected) expected, got \(shown)")
     }
@@ -297,7 +297,7 @@ struct Options {
 extension Options {
   /// A limit of starts: a number per second, or `{ n, per = seconds }`.
   func rate(_ name: ByteString) throws -> RateLimit? {
-    let expected = "integer of at least 1, or { n, per = seconds },"
+    let expected: String = "integer of at least 1, or { n, per = seconds },"
     switch kind(name) {
     case nil: return nil
     case .table?: break

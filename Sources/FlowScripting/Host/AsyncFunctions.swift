@@ -73,7 +73,7 @@ extension ScriptHost {
   ) throws -> LuaAnswer {
     guard let result = task.result else {
       let error = task.error ?? .cancelled()
-      throw raise(error.with { $0.traceback = vm.tracebackBytes(level: 1) })
+      throw raise(error.with { $0.traceback = vm.traceback(level: 1) })
     }
     try result.addResult(to: call)
     return call.answer()
@@ -102,7 +102,7 @@ extension LuaClass {
     _ name: String,
     _ body: @escaping (Object, repeat each Argument) async throws -> Result
   ) {
-    let label = "\(self.name):\(name)"
+    let label: String = "\(self.name):\(name)"
     method(
       name,
       function: { call in

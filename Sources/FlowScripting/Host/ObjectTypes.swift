@@ -113,18 +113,18 @@ extension ScriptHost {
       "__tostring": BoundMethod { host, call in
         if let op = host.op(call, 1) {
           let kind = op is Flow ? "flow" : op is MachineOp ? "machine" : "op"
-          return try host.answer(call, .bytes("\(kind): \(op.nameBytes)"))
+          return try host.answer(call, .bytes("\(kind): \(op.name)"))
         }
         if let run = call.object(1, host.types.run) {
-          let state = run.isSkipped ? "checked" : run.state.nameBytes
-          return try host.answer(call, .bytes("run: \(run.nameBytes) (\(state))"))
+          let state = run.isSkipped ? "checked" : run.state.name
+          return try host.answer(call, .bytes("run: \(run.name) (\(state))"))
         }
         if let task = call.object(1, host.types.task) {
           let name = task is ProcessTask ? "task: exec" : task.title
-          return try host.answer(call, .bytes("\(name) (\(task.state.nameBytes))"))
+          return try host.answer(call, .bytes("\(name) (\(task.state.name))"))
         }
         if let context = call.object(1, host.types.taskContext) {
-          return try host.answer(call, .bytes("context (\(context.task.state.nameBytes))"))
+          return try host.answer(call, .bytes("context (\(context.task.state.name))"))
         }
         if let handle = call.handle(1, host.types.context) {
           let context = host.context(slot: handle.slot, generation: handle.generation)

@@ -25,7 +25,7 @@ extension ScriptHost {
           error.code == EAGAIN
           ? "; call it before the script starts workers, requests or async code, and with --events before the first run"
           : ""
-        throw host.usage(call, "can't enter the sandbox: \(error.messageBytes)\(advice)")
+        throw host.usage(call, "can't enter the sandbox: \(error.message)\(advice)")
       }
       try host.vm.confine(
         deniesPrograms: !sandbox.allowsPrograms, temporaryFolder: Sandbox.folder)

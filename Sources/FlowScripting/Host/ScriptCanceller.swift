@@ -1,4 +1,4 @@
-package import FlowEngine
+public import FlowEngine
 internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
@@ -48,11 +48,11 @@ public final class ScriptCanceller: @unchecked Sendable {
   /// before the host takes the cancellation, the first one gives the reason.
   ///
   /// - Parameter reason: The reason, for errors and logs.
-  public func cancel(reason: String? = nil) { cancel(reason: reason, host: nil) }
+  public func cancel(reason: (any FlowText)? = nil) { cancel(reason: reason, host: nil) }
 
   /// Cancels what a certain host runs, by its number, and nothing if it is closed; or that of any host.
-  func cancel(reason: String?, host number: Int?) {
-    cancel(.cancelled(reason: reason.map { ByteString($0) }), host: number)
+  func cancel(reason: (any FlowText)?, host number: Int?) {
+    cancel(.cancelled(reason: reason), host: number)
   }
 
   /// The same because of another error, such as that of a time limit, which stops everything.
@@ -183,7 +183,7 @@ extension ScriptHost {
 
   /// Cancels everything that the host runs; see `ScriptCanceller.cancel`. On the host's thread: soon, when its
   /// code or its loop continues.
-  public func cancel(reason: String? = nil) { canceller.cancel(reason: reason) }
+  public func cancel(reason: (any FlowText)? = nil) { canceller.cancel(reason: reason) }
 
   /// Lets a canceller that was taken for this host, and may have been used, cancel what the host runs.
   func attach(_ canceller: ScriptCanceller) {

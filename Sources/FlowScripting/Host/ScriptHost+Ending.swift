@@ -1,4 +1,4 @@
-package import FlowEngine
+public import FlowEngine
 internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
@@ -71,13 +71,7 @@ extension ScriptHost {
   /// settled. Code of a run or task must not call it.
   ///
   /// - Parameter reason: The reason that they show; nil for none.
-  @_disfavoredOverload
-  public func cancelEverything(reason: String?) {
-    cancelEverything(reason: reason.map { ByteString($0) })
-  }
-
-  /// The same with a reason that may have any bytes.
-  package func cancelEverything(reason: ByteString?) {
+  public func cancelEverything(reason: (any FlowText)?) {
     cancelEverything(.cancelled(reason: reason))
   }
 

@@ -126,7 +126,7 @@ private struct ScriptCall: Sendable {
     let chunk: LuaReference
     switch script.content {
     case .text(let text, let name): chunk = try vm.load(text, name: "=" + name, mode: "t")
-    case .file(let path): chunk = try vm.loadFile(bytes: path)
+    case .file(let path): chunk = try vm.loadFile(path)
     }
     let table = try vm.makeTable(fields: try data.map { ($0, try host.luaValue($1.flowValue)) })
     var results: [LuaValue] = []

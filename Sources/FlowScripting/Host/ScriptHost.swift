@@ -111,12 +111,7 @@ public final class ScriptHost {
   @exclusivity(unchecked) var waitBegins: [ObjectIdentifier: Int64]?
   /// The name of the service in the spans of `otlp(of:)`: `flowlua`, unless the program sets another one.
   /// `OTEL_SERVICE_NAME` and a `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, if they are set, take precedence.
-  public var serviceName: String {
-    get { serviceNameBytes.description }
-    set { serviceNameBytes = ByteString(newValue) }
-  }
-  /// The bytes of `serviceName`.
-  package var serviceNameBytes: ByteString = "flowlua"
+  public var serviceName: ByteString = "flowlua"
   /// What `flow.sandbox` grants in addition to what the script names; nil, the default, refuses the function: it
   /// restricts the whole process.
   package var sandbox: (() -> Sandbox)?
@@ -367,8 +362,8 @@ public final class ScriptHost {
   // MARK: The end of a script
 
   /// Reports about unobserved failures: the message and, if there is one, the script's traceback.
-  public func unobservedFailures() -> [(name: String, error: FlowError)] {
-    loop.unobservedFailures.map { ($0.nameBytes.description, $0.error) }
+  public func unobservedFailures() -> [(name: ByteString, error: FlowError)] {
+    loop.unobservedFailures.map { ($0.name, $0.error) }
   }
 
   /// Defines a function of the module, while the module is being made.

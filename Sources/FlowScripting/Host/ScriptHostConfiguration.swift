@@ -68,7 +68,7 @@ extension ScriptHost {
   }
 
   /// What functions of the API do outside of the script.
-  enum Effect { case files, requests, programs }
+  enum Effect: String { case files, requests, programs }
 
   /// Whether the host allows an effect.
   func allows(_ effect: Effect) -> Bool {
@@ -82,7 +82,7 @@ extension ScriptHost {
   /// Refuses a function whose effect the host doesn't allow.
   func checkAllowed(_ effect: Effect, _ call: LuaCall, _ function: String) throws {
     if allows(effect) { return }
-    throw usage(call, "bad use of '\(function)' (the host of the script allows no \(effect))")
+    throw usage(call, "bad use of '\(function)' (the host of the script allows no \(effect.rawValue))")
   }
 
   /// The same, and refuses it while flows are only checked.

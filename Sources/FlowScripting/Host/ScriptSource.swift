@@ -19,13 +19,13 @@ public struct ScriptSource: Sendable, ExpressibleByStringLiteral {
   ///   - text: The script.
   ///   - name: The name of the script in messages.
   /// - Returns: The source.
-  public static func text(_ text: String, name: String = "script") -> ScriptSource {
-    ScriptSource(.text(ByteString(text), name: name))
+  public static func text(_ text: some FlowText, name: String = "script") -> ScriptSource {
+    ScriptSource(.text(text.byteString, name: name))
   }
 
   /// A script in a file.
-  public static func file(_ path: String) -> ScriptSource {
-    ScriptSource(.file(ByteString(path)))
+  public static func file(_ path: some FlowText) -> ScriptSource {
+    ScriptSource(.file(path.byteString))
   }
 
   public init(stringLiteral text: String) {
@@ -67,7 +67,7 @@ public struct ScriptResult: Sendable {
 
   /// A field of the data at the end, converted; see `value`.
   public func data<Converted: FlowValueConvertible>(
-    _ key: String, as type: Converted.Type = Converted.self
+    _ key: some FlowText, as type: Converted.Type = Converted.self
   ) throws(FlowError) -> Converted {
     try Self.convert(data.flowValue[key] ?? .null, Self.subject(key))
   }
@@ -75,7 +75,7 @@ public struct ScriptResult: Sendable {
   /// A field of the data at the end as anything `Decodable`; see `value`.
   @_disfavoredOverload
   public func data<Content: Decodable>(
-    _ key: String, as type: Content.Type = Content.self
+    _ key: some FlowText, as type: Content.Type = Content.self
   ) throws(FlowError) -> Content {
     try Self.decode(data.flowValue[key] ?? .null, Self.subject(key))
   }
@@ -87,8 +87,8 @@ public struct ScriptResult: Sendable {
     try Self.decode(data.flowValue, "the script's data")
   }
 
-  private static func subject(_ key: String) -> ByteString {
-    "'\(ByteString(key))' in the script's data"
+  private static func subject(_ key: some FlowText) -> ByteString {
+    "'\(key.byteString)' in the script's data"
   }
 
   private static func decode<Content: Decodable>(
@@ -99,7 +99,7 @@ public struct ScriptResult: Sendable {
     } catch {
       let problem = FlowError.from(error)
       throw FlowError(
-        .mismatchedOutput, "\(subject): \(problem.messageBytes)", underlying: error)
+        .mismatchedOutput, "\(subject): \(problem.message)", underlying: error)
     }
   }
 
@@ -109,6 +109,6 @@ public struct ScriptResult: Sendable {
     if let converted = Converted(flowValue: value) { return converted }
     throw FlowError(
       .mismatchedOutput,
-      "\(subject) is \(value.typeNameBytes): \(Converted.flowWantedName) expected")
+      "\(subject) is \(value.typeName): \(Converted.flowWantedName) expected")
   }
 }

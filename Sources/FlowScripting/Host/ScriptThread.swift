@@ -109,7 +109,7 @@ public final class ScriptThread: Sendable {
   var currentHost: ScriptHost? { place.host }
 
   /// Cancels everything that the host runs, also busy code; see `ScriptCanceller.cancel`.
-  public func cancel(reason: String? = nil) { canceller.cancel(reason: reason) }
+  public func cancel(reason: (any FlowText)? = nil) { canceller.cancel(reason: reason) }
 
   /// Shuts the thread down, and waits for its end; see `LoopThread.shutdown`. Scripts that are busy are cancelled
   /// after the grace, too. The host is closed at the end.
@@ -146,12 +146,12 @@ extension LoopService {
   ///     are cancelled; see `isShuttingDown`.
   ///   - operation: The work, on the thread. A shutdown cancels it after the grace.
   public convenience init(
-    on scripts: ScriptThread, reason: String = "shutting down", grace: Duration = .zero,
+    on scripts: ScriptThread, reason: some FlowText = "shutting down" as ByteString, grace: Duration = .zero,
     _ operation: @escaping ScriptOperation<Void>
   ) {
     self.init(
-      on: scripts.thread.mailbox, of: scripts.thread, reason: reason, grace: grace,
-      interrupt: { _ in scripts.canceller.cancel(reason: reason) }
+      on: scripts.thread.mailbox, of: scripts.thread, reason: reason.byteString, grace: grace,
+      interrupt: { scripts.canceller.cancel(reason: $0) }
     ) { _ in
       guard let host = scripts.currentHost else { throw CancellationError() }
       do {

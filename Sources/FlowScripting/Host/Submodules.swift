@@ -24,13 +24,13 @@ extension ScriptHost {
   ]
 
   /// The names for `require`: of the module and of its parts, each also with `flowlua`.
-  static let moduleNames = ["flow", "flowlua"].flatMap { module in
+  static let moduleNames: [String] = ["flow", "flowlua"].flatMap { module in
     [module] + submodules.map { "\(module).\($0.name)" }
   }
 
   /// The module that is meant by the name of one that isn't there, if it is one of these: `json`, `flow.jsn`.
   static func moduleNear(_ name: String) -> String? {
-    let part = "flow.\(name)"
+    let part: String = "flow.\(name)"
     if moduleNames.contains(part) { return part }
     return name.hasPrefix("fl") ? NearestName.of(name, in: moduleNames) : nil
   }

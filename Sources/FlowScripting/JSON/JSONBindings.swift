@@ -113,7 +113,7 @@ extension ScriptHost {
         [("line", error.line), ("column", error.column), ("offset", error.offset)])
     }
     guard let error = error as? LuaError else { return error }
-    return LuaError(error.code, "\(call.position)\(function): \(error.messageBytes)")
+    return LuaError(error.code, "\(call.position)\(function): \(error.message)")
   }
 
   /// An error of kind `error` about a text, with numbers that say where in it.
@@ -126,7 +126,7 @@ extension ScriptHost {
     let fields = numbers.map { ($0.0, LuaValue.integer(Int64($0.1))) }
     do {
       let table = try makeError(
-        FlowError(.error, text, traceback: vm.tracebackBytes(level: 1)),
+        FlowError(.error, text, traceback: vm.traceback(level: 1)),
         fields: [("code", .string(code))] + fields)
       return LuaError(value: .reference(table), message: text)
     } catch {
@@ -194,7 +194,7 @@ final class JSONLines: TextIterator {
 
 extension JSONReading {
   /// The options of `json.decode`, `json.read` and `json.lines`.
-  static let fields = ["null", "max_depth", "big", "strict"]
+  static let fields: [String] = ["null", "max_depth", "big", "strict"]
 
   /// Reads an argument; the defaults if it is absent.
   init(_ arguments: Arguments, _ index: Int) throws {
@@ -213,7 +213,7 @@ extension JSONReading {
 }
 
 extension JSONWriting {
-  private static let fields = [
+  private static let fields: [String] = [
     "empty", "invalid", "sort", "indent", "ascii", "secrets", "max_depth",
   ]
 

@@ -28,7 +28,7 @@ extension ScriptHost {
         try keeping.adopt(folder: folder, trustsCode: trustsCode, within: within)
         keeping.keepsAll = true
       } catch let error as FlowError {
-        throw host.usage(call, error.messageBytes.description)
+        throw host.usage(call, error.message.description)
       }
       return call.answer()
     }

@@ -40,7 +40,7 @@ extension ScriptKeeping {
     }
     let records = try store.records(of: id)
     if records.contains(where: { $0.isWithin(name) }) { return }
-    let near = NearestName.of(name.description, in: records.map(\.op.description))
+    let near = NearestName.of(name, in: records.map(\.op))
     let hint = near.map { " (did you mean '\($0)'?)" as ByteString } ?? ""
     let error = FlowError(
       .error, "no op of run \(id), which has finished, is named '\(name)'\(hint)")
@@ -75,7 +75,7 @@ extension ScriptKeeping {
     let rehearsal = takeRehearsal()
     run.isOutcomeUnknown =
       run.error != nil || rehearsal.assumption != nil || rehearsal.executed > 0
-    if run.error?.messageBytes == KeptRehearsal.refusal.messageBytes { run.markObserved() }
+    if run.error?.message == KeptRehearsal.refusal.message { run.markObserved() }
     onRehearsal?(run, rehearsal)
   }
 }

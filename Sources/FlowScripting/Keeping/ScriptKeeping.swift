@@ -156,9 +156,9 @@ package final class ScriptKeeping: RunMonitor {
     run.isRehearsal = isRehearsal
     pendingCount += 1
     if let kept {
-      let count = counts[run.nameBytes, default: 0]
-      counts[run.nameBytes] = count + 1
-      run.lineage = Self.lineage(kept.seed, run.nameBytes, count)
+      let count = counts[run.name, default: 0]
+      counts[run.name] = count + 1
+      run.lineage = Self.lineage(kept.seed, run.name, count)
     }
   }
 
@@ -284,7 +284,7 @@ package final class ScriptKeeping: RunMonitor {
         _ = try store.prune(limit: options.storeLimit, sparing: kept.id)
         try store.emptyLog()
       } catch {
-        warn("the store of kept runs can't be tidied up: \(error.messageBytes)")
+        warn("the store of kept runs can't be tidied up: \(error.message)")
       }
     }
   }

@@ -52,7 +52,7 @@ extension ScriptHost: LuaScheduler {
     if !wait.isReady {
       let error = FlowError(
         .stalled, "stalled: nothing can end this wait",
-        traceback: vm.tracebackBytes(level: 1))
+        traceback: vm.traceback(level: 1))
       wait.fail(raise(error))
     }
   }

@@ -58,11 +58,11 @@ extension ScriptHost {
       },
       "dot": BoundMethod { host, call in
         let (machine, arguments) = try host.machine(call, "dot")
-        return try host.answer(call, .bytes(machine.dotBytes(try arguments.dotOptions(1))))
+        return try host.answer(call, .bytes(machine.dot(try arguments.dotOptions(1))))
       },
       "mermaid": BoundMethod { host, call in
         let (machine, _) = try host.machine(call, "mermaid")
-        return try host.answer(call, .bytes(machine.mermaidBytes()))
+        return try host.answer(call, .bytes(machine.mermaid()))
       },
     ]
   }
@@ -167,10 +167,10 @@ extension MachineOp {
     if let step = known ?? (isOpen ? logic.number(ofStep: name) : nil), accepts(step: step) {
       return step
     }
-    let names = logic.steps.names.map(\.description)
+    let names = logic.steps.names
     let hint =
-      NearestName.of(name.description, in: names).map { " (did you mean '\($0)'?)" } ?? ""
-    throw wrong("machine '\(self.nameBytes)' has no step '\(name)'\(hint)")
+      NearestName.of(name, in: names).map { " (did you mean '\($0)'?)" } ?? ""
+    throw wrong("machine '\(self.name)' has no step '\(name)'\(hint)")
   }
 }
 
@@ -313,7 +313,7 @@ private struct MachineReader {
         problem.place < 0
         ? arguments.call.position : logic.position(of: problem.place)
       throw host.usage(
-        at: position, "bad argument #1 to 'machine' (machine '\(definition.name)': \(problem))")
+        at: position, "bad argument #1 to 'machine' (machine '\(definition.name)': \(problem.message))")
     }
   }
 }

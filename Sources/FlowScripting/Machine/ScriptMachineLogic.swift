@@ -85,10 +85,10 @@ final class ScriptMachineLogic: MachineLogic {
     guard case .opaque(let value) = state.plain, let table = value as? ScriptValue,
       table.reference.kind == .table
     else {
-      throw FlowError.usage("its state must be a table, got \(state.typeNameBytes)")
+      throw FlowError.usage("its state must be a table, got \(state.typeName)")
     }
     return try fields(table.reference) { key in
-      let type = host.vm.typeNameBytes(of: key)
+      let type = host.vm.typeName(of: key)
       throw FlowError.usage("keys of its state are strings, got a key of type \(type)")
     }
   }

@@ -13,7 +13,7 @@ extension ScriptHost {
   func codeForm(of value: LuaReference, arguments: LuaReference? = nil) throws -> CodeForm {
     let bytes = try vm.codeForm(of: value, arguments: arguments, describer: CodeDescriber(self))
     return CodeForm(
-      bytes, placeBytes: value.kind == .function ? vm.place(of: value) : nil,
+      bytes, place: value.kind == .function ? vm.place(of: value) : nil,
       details: { [self] in
         CodeDetail.list(
           try vm.codeParts(of: value, arguments: arguments, describer: CodeDescriber(self)))
@@ -76,7 +76,7 @@ final class CodeDescriber: LuaCodeDescriber {
   }
 
   private func values(of op: Op) throws -> [LuaValue] {
-    var values: [LuaValue] = [.string("op"), .string(op.nameBytes)]
+    var values: [LuaValue] = [.string("op"), .string(op.name)]
     if let code = op.body as? any LuaCode {
       values += try code.codeValues
     } else if let form = try op.body?.codeForm() {
@@ -180,8 +180,8 @@ extension CodeDetail.Content {
     switch value {
     case .nil: self = .shown("nil")
     case .boolean(let flag): self = .shown(flag ? "true" : "false")
-    case .integer(let number): self = .shown(FlowValue.integer(number).logTextBytes)
-    case .number(let number): self = .shown(FlowValue.number(number).logTextBytes)
+    case .integer(let number): self = .shown(FlowValue.integer(number).logText)
+    case .number(let number): self = .shown(FlowValue.number(number).logText)
     case .function(let bytes), .module(_, let bytes), .bytes(let bytes): self = .hidden(bytes)
     case .table, .object, .known: return nil
     }
@@ -293,10 +293,10 @@ extension AnyFlowTask: CodeContent {
     guard isConcluded else {
       throw unknownCodeContent("'\(title)', which hasn't ended")
     }
-    var values: [LuaValue] = [.string(state.nameBytes)]
+    var values: [LuaValue] = [.string(state.name)]
     if let error = try host.error(of: self) { values.append(try host.luaError(error)) }
     if let run = self as? Run {
-      values += [.string(run.nameBytes), .reference(try host.dataView(of: run))]
+      values += [.string(run.name), .reference(try host.dataView(of: run))]
     }
     let result = try host.luaResult(of: self)
     return values + [result.isNil ? .boolean(false) : result]
@@ -315,10 +315,10 @@ extension ScriptClient: CodeContent {
     func hidden(_ text: ByteString) throws -> LuaValue {
       try host.vm.value(of: SecretValue(.bytes(text)), host.types.secret)
     }
-    var values: [LuaValue] = [client.baseBytes.map { .string($0) } ?? .boolean(false)]
-    for header in client.headers.sorted(by: { $0.nameBytes < $1.nameBytes }) {
+    var values: [LuaValue] = [client.base.map { .string($0) } ?? .boolean(false)]
+    for header in client.headers.sorted(by: { $0.name < $1.name }) {
       values += [
-        .string(header.nameBytes), .boolean(header.isSecret), try hidden(header.valueBytes),
+        .string(header.name), .boolean(header.isSecret), try hidden(header.value),
       ]
     }
     switch client.authorization {
@@ -348,9 +348,9 @@ extension ScriptClientFunction: CodeContent {
 extension HTTPResponse: CodeContent {
   func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
     if stream != nil { throw unknownCodeContent("a response that is streamed") }
-    let lines = headersByBytes.flatMap { [LuaValue.string($0.name), .string($0.value)] }
+    let lines = headers.flatMap { [LuaValue.string($0.name), .string($0.value)] }
     return [
-      .integer(Int64(status)), .string(urlBytes), .string(body), .string(savedBytes ?? ""),
+      .integer(Int64(status)), .string(url), .string(body), .string(saved ?? ""),
     ] + lines
   }
 }

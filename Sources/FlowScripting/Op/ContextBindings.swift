@@ -86,7 +86,7 @@ extension ScriptHost {
         if call.count >= 2 {
           for index in 2...call.count {
             if index > 2 { line.append(UInt8(ascii: " ")) }
-            let text = try call.bytes(index) ?? host.vm.tostringBytes(try call.value(index))
+            let text = try call.bytes(index) ?? host.vm.tostring(try call.value(index))
             line.append(contentsOf: text.bytes)
           }
         }
@@ -121,8 +121,8 @@ extension ScriptHost {
         let table = try host.makeError(
           FlowError(
             .error, message, op: context.displayName,
-            traceback: host.vm.tracebackBytes(level: 1)
-          ).with { $0.path = context.pathBytes }, fields: fields)
+            traceback: host.vm.traceback(level: 1)
+          ).with { $0.path = context.path }, fields: fields)
         let error = try host.flowError(table: table)
         try host.context(call, "fail").fail(error)
         throw LuaError(value: .reference(table), message: message)
@@ -157,7 +157,7 @@ extension ScriptHost {
     }
   }
 
-  private static let contextFields = [
+  private static let contextFields: [String] = [
     "name", "attempt", "index", "error", "lane", "key", "history", "run",
   ]
 
@@ -232,7 +232,7 @@ extension ScriptHost {
     case .reference(let reference) where vm.hasMetafield("__tostring", reference): break
     default: throw arguments.wrong(1, expected: "string")
     }
-    return try vm.tostringBytes(value)
+    return try vm.tostring(value)
   }
 
   /// The fields passed to `ctx:fail`.
@@ -241,7 +241,7 @@ extension ScriptHost {
     return try vm.pairs(of: try arguments.table(2)).map { key, value in
       guard case .string(let name) = key else {
         throw arguments.wrong(
-          2, "fields are named by strings, got a key of type \(vm.typeNameBytes(of: key))")
+          2, "fields are named by strings, got a key of type \(vm.typeName(of: key))")
       }
       if ScriptHost.errorFields.contains(name) {
         throw arguments.wrong(2, "field '\(name)' belongs to the error itself")

@@ -160,10 +160,10 @@ final class ModuleDigests {
     let tokens = LuaLexer.tokens(text)
     var names: [ByteString] = []
     for (index, token) in tokens.enumerated()
-    where token.kind == .name && text[token.range].elementsEqual("require".utf8) {
+    where token.kind == .name && text[token.range].elementsEqual("require".bytes) {
       var next = index + 1
       if next < tokens.count, tokens[next].kind == .symbol,
-        ["(", ","].contains(where: { text[tokens[next].range].elementsEqual($0.utf8) })
+        ["(", ","].contains(where: { text[tokens[next].range].equals($0) })
       {
         next += 1
       }

@@ -26,10 +26,12 @@ public struct OpArguments {
   ///   - index: The index of the argument.
   ///   - what: The description of the mistake.
   /// - Returns: An error to throw.
-  public func wrong(_ index: Int, _ what: String) -> any Error { arguments.wrong(index, what) }
+  public func wrong(_ index: Int, _ what: some FlowText) -> any Error {
+    arguments.wrong(index, what)
+  }
 
   /// As above, with `what` in the form `string expected, got nil`.
-  public func wrong(_ index: Int, expected: String) -> any Error {
+  public func wrong(_ index: Int, expected: some FlowText) -> any Error {
     arguments.wrong(index, expected: expected)
   }
 
@@ -57,9 +59,6 @@ public struct OpArguments {
   /// A string of any bytes.
   public func bytes(_ index: Int) throws -> ByteString { try arguments.string(index) }
 
-  /// A string in UTF-8, or a number as `tostring` shows it.
-  public func text(_ index: Int) throws -> String { try utf8(textBytes(index), index) }
-
   private func utf8(_ bytes: ByteString, _ index: Int) throws -> String {
     guard let text = String(flowValue: .bytes(bytes)) else {
       throw wrong(index, "\(String.flowWantedName) expected")
@@ -68,11 +67,11 @@ public struct OpArguments {
   }
 
   /// A string of any bytes, or a number as `tostring` shows it.
-  package func textBytes(_ index: Int) throws -> ByteString {
+  public func text(_ index: Int) throws -> ByteString {
     switch try value(index) {
     case .bytes(let bytes): return bytes
-    case .integer(let integer): return FlowValue.integer(integer).logTextBytes
-    case .number(let number): return FlowValue.number(number).logTextBytes
+    case .integer(let integer): return FlowValue.integer(integer).logText
+    case .number(let number): return FlowValue.number(number).logText
     default: throw wrong(index, expected: "string")
     }
   }
@@ -93,7 +92,7 @@ public struct OpArguments {
       throw wrong(index, expected: "integer")
     }
     guard let integer = Int64(exactly: number) else {
-      throw wrong(index, "integer expected, got \(FlowValue.number(number).logTextBytes)")
+      throw wrong(index, "integer expected, got \(FlowValue.number(number).logText)")
     }
     return integer
   }
@@ -109,13 +108,8 @@ public struct OpArguments {
   /// A number of seconds, finite and not negative.
   public func duration(_ index: Int) throws -> Duration { try arguments.duration(index) }
 
-  /// A list of strings in UTF-8 without holes; a number in it is converted as by `tostring`.
-  public func strings(_ index: Int) throws -> [String] {
-    try byteStrings(index).map { try utf8($0, index) }
-  }
-
   /// A list of strings of any bytes without holes; a number in it is converted as by `tostring`.
-  package func byteStrings(_ index: Int) throws -> [ByteString] {
+  public func strings(_ index: Int) throws -> [ByteString] {
     var line: [ByteString] = []
     while case let place = arguments.place(index + line.count),
       arguments.call.kind(place) == .string, let word = arguments.call.bytes(place)
@@ -154,18 +148,18 @@ public struct OpOptions {
   }
 
   /// The error of a wrong field: `bad argument #2 to 'ExecOp' (field 'cwd': what)`.
-  public func wrong(_ name: String, _ what: String) -> any Error {
-    options.arguments.wrong(options.index, "field '\(name)': \(what)")
+  public func wrong(_ name: some FlowText, _ what: some FlowText) -> any Error {
+    options.arguments.wrong(options.index, "field '\(name.byteString)': \(what.byteString)")
   }
 
   /// A field of any type; nil when it is absent.
-  public func value(_ name: String) -> FlowValue? { luaValue(name).map { FlowValue($0) } }
+  public func value(_ name: some FlowText) -> FlowValue? { luaValue(name).map { FlowValue($0) } }
 
   /// A field of any type, as Lua has it.
-  package func luaValue(_ name: String) -> LuaValue? { options.value(ByteString(name)) }
+  package func luaValue(_ name: some FlowText) -> LuaValue? { options.value(name.byteString) }
 
   /// A field that is a string in UTF-8; nil when it is absent.
-  public func string(_ name: String) throws -> String? {
+  public func string(_ name: some FlowText) throws -> String? {
     try bytes(name).map { bytes in
       guard let text = String(flowValue: .bytes(bytes)) else {
         throw wrong(name, "\(String.flowWantedName) expected")
@@ -175,29 +169,29 @@ public struct OpOptions {
   }
 
   /// A field that is a string of any bytes; nil when it is absent.
-  public func bytes(_ name: String) throws -> ByteString? { try options.string(ByteString(name)) }
+  public func bytes(_ name: some FlowText) throws -> ByteString? { try options.string(name.byteString) }
 
   /// A field that is a boolean; nil when it is absent.
-  public func boolean(_ name: String) throws -> Bool? { try options.boolean(ByteString(name)) }
+  public func boolean(_ name: some FlowText) throws -> Bool? { try options.boolean(name.byteString) }
 
   /// A field that is a finite number of seconds, greater than 0 or, if that is allowed, 0; nil when it
   /// is absent.
-  public func duration(_ name: String, orZero: Bool = true) throws -> Duration? {
-    try options.duration(ByteString(name), orZero: orZero)
+  public func duration(_ name: some FlowText, orZero: Bool = true) throws -> Duration? {
+    try options.duration(name.byteString, orZero: orZero)
   }
 
   /// The fields of a table with string keys, in the order of the keys; nil when it is absent.
-  public func fields(_ name: String) throws -> [(name: String, value: FlowValue)]? {
-    try luaFields(name)?.map { ($0.name.description, FlowValue($0.value)) }
+  public func fields(_ name: some FlowText) throws -> [(name: ByteString, value: FlowValue)]? {
+    try luaFields(name)?.map { ($0.name, FlowValue($0.value)) }
   }
 
   /// The same as Lua has them.
-  package func luaFields(_ name: String) throws -> [(name: ByteString, value: LuaValue)]? {
-    guard let table = try options.table(ByteString(name)) else { return nil }
+  package func luaFields(_ name: some FlowText) throws -> [(name: ByteString, value: LuaValue)]? {
+    guard let table = try options.table(name.byteString) else { return nil }
     let vm = options.arguments.host.vm
     return try vm.pairs(of: table).map { key, value in
       guard case .string(let key) = key else {
-        throw wrong(name, "names are strings, got a key of type \(vm.typeNameBytes(of: key))")
+        throw wrong(name, "names are strings, got a key of type \(vm.typeName(of: key))")
       }
       return (key, value)
     }.sorted { $0.0 < $1.0 }
@@ -223,8 +217,8 @@ extension ScriptHost {
     for index in 0..<count {
       switch try vm.element(index + 1, of: table) {
       case .string(let string): strings.append(string)
-      case .integer(let integer): strings.append(FlowValue.integer(integer).logTextBytes)
-      case .number(let number): strings.append(FlowValue.number(number).logTextBytes)
+      case .integer(let integer): strings.append(FlowValue.integer(integer).logText)
+      case .number(let number): strings.append(FlowValue.number(number).logText)
       default: return nil
       }
     }

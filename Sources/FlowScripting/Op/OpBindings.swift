@@ -4,7 +4,7 @@
 /// The options of `start` and `run`.
 struct RunOptions {
   /// The fields of an options table that this type reads.
-  static let fields = ["log_limit", "keep"]
+  static let fields: [String] = ["log_limit", "keep"]
 
   let logLimit: Int?
   /// Whether the run is kept, even if others of the script aren't.
@@ -25,7 +25,7 @@ extension ScriptHost {
       let op: Op
       switch call.kind(2) {
       case .function:
-        op = Op(nameBytes: name, body: ScriptOpBody(host, try arguments.function(2)))
+        op = Op(name: name, body: ScriptOpBody(host, try arguments.function(2)))
       case .table:
         op = try host.makeOp(name, arguments)
       default:
@@ -52,7 +52,7 @@ extension ScriptHost {
       return try declaration(table) { arguments.wrong(2, "field '\(field)': \($0)") }
     }
     let op = Op(
-      nameBytes: name, doc: try options.string("doc"), needs: try declared("needs"),
+      name: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
       timeout: policy.timeout, grace: policy.grace, undo: policy.undo,
@@ -110,7 +110,7 @@ extension ScriptHost {
     default:
       let why =
         op is Flow || op is MachineOp ? "give it data" : "it is written in Swift"
-      throw usage(call, "op '\(op.nameBytes)' takes no arguments: \(why)")
+      throw usage(call, "op '\(op.name)' takes no arguments: \(why)")
     }
   }
 
@@ -161,12 +161,12 @@ extension ScriptHost {
       throw Arguments(host, call, method: "__index").wrongSelf("op")
     }
     switch call.bytes(2) {
-    case "name": return try host.answer(call, .bytes(op.nameBytes))
-    case "doc": return try host.answer(call, op.docBytes)
+    case "name": return try host.answer(call, .bytes(op.name))
+    case "doc": return try host.answer(call, op.doc)
     case "needs": return call.answer(.reference(try host.table(of: op.needs)))
     case "gives": return call.answer(.reference(try host.table(of: op.gives)))
-    case "primary_input": return try host.answer(call, op.primaryInputBytes)
-    case "primary_output": return try host.answer(call, op.primaryOutputBytes)
+    case "primary_input": return try host.answer(call, op.primaryInput)
+    case "primary_output": return try host.answer(call, op.primaryOutput)
     case "retry":
       return call.answer(try op.retry.map { .reference(try host.table(of: $0)) } ?? .nil)
     case "timeout": return call.answer(op.timeout.map { .number($0.inSeconds) } ?? .nil)
@@ -185,9 +185,9 @@ extension ScriptHost {
     try vm.makeTable(
       fields: declarations.map { declared in
         if let function = declared.type.source as? LuaReference {
-          return (declared.nameBytes, .reference(function))
+          return (declared.name, .reference(function))
         }
-        return (declared.nameBytes, .string(declared.type.nameBytes))
+        return (declared.name, .string(declared.type.name))
       })
   }
 

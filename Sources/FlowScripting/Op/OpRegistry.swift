@@ -30,12 +30,12 @@ final class OpRegistry {
     line: UInt = #line
   ) {
     complete()
-    if ops.updateValue(op, forKey: op.nameBytes) != nil, !replacing {
+    if ops.updateValue(op, forKey: op.name) != nil, !replacing {
       misuse(
-        "an op named '\(op.nameBytes)' is registered already: each has a name of its own",
+        "an op named '\(op.name)' is registered already: each has a name of its own",
         file: file, line: line)
     }
-    advice[op.nameBytes] = deprecated.map { ByteString($0) }
+    advice[op.name] = deprecated.map { ByteString($0) }
     sorted = []
   }
 
@@ -132,8 +132,7 @@ extension ScriptHost {
     guard let op = host.registry[name] else {
       guard host.withholdsOp(name) else {
         // A name that is only tried, as for an older version, isn't nearly that of another op.
-        let names = host.registry.names.map(\.description)
-        guard let near = NearestName.of(name.description, in: names) else {
+        guard let near = NearestName.of(name, in: host.registry.names) else {
           return call.answer(.nil)
         }
         throw host.usage(call, "flow.ops.\(name) isn't there (did you mean '\(near)'?)")
@@ -181,7 +180,7 @@ extension ScriptHost {
     if ops.contains(.print) {
       registerDescribed(
         OpClass("PrintOp", doc: PrintOp.docText) { arguments in
-          PrintOp(bytes: try arguments.textBytes(1))
+          PrintOp(try arguments.text(1))
         })
     }
     if ops.contains(.sleep) {
@@ -225,13 +224,9 @@ extension ScriptHost {
 /// ```
 public final class OpClass {
   /// Its name in `flow.ops`.
-  public var name: String { nameBytes.description }
-  /// The bytes of `name`.
-  package let nameBytes: ByteString
+  public let name: ByteString
   /// The value of `op.doc`.
-  public var doc: String? { docBytes?.description }
-  /// The bytes of `doc`.
-  package let docBytes: ByteString?
+  public let doc: ByteString?
   let make: (OpArguments) throws -> Op
   /// Whether its ops' bodies know the form of their code, arguments included.
   var knowsCodeForm = false
@@ -245,16 +240,16 @@ public final class OpClass {
   ///     returns. An error that it throws is raised in the script; an error of `OpArguments` is an
   ///     error of use with the script's line.
   public init(
-    _ name: String, doc: String? = nil,
+    _ name: some FlowText, doc: (any FlowText)? = nil,
     make: @escaping (OpArguments) throws -> any OpConvertible
   ) {
-    self.nameBytes = ByteString(name)
-    self.docBytes = doc.map { ByteString($0) }
+    self.name = name.byteString
+    self.doc = doc?.byteString
     self.make = { try make($0).makeOp() }
   }
 
   /// The class for scripts: an op whose arguments haven't been given yet.
-  func asOp() -> Op { Op(nameBytes: nameBytes, doc: docBytes, body: OpClassBody(self)) }
+  func asOp() -> Op { Op(name: name, doc: doc, body: OpClassBody(self)) }
 }
 
 extension Op {
@@ -281,7 +276,7 @@ final class OpClassBody: OpBody {
 
   /// The message about using the class itself.
   var complaint: String {
-    "op '\(opClass.nameBytes)' needs its arguments: call it first, as in \(opClass.nameBytes)(…)"
+    "op '\(opClass.name)' needs its arguments: call it first, as in \(opClass.name)(…)"
   }
 
   func start(_ context: OpContext) -> CallState {
@@ -291,14 +286,14 @@ final class OpClassBody: OpBody {
 
   /// The op made by a call.
   func op(_ host: ScriptHost, _ call: LuaCall) throws -> Op {
-    let arguments = Arguments(host, call, method: opClass.nameBytes.description)
+    let arguments = Arguments(host, call, method: opClass.name.description)
     do {
       let op = try opClass.make(OpArguments(arguments))
-      if !opClass.knowsCodeForm { op.madeBy = try OpClassCall(host, opClass.nameBytes, call) }
+      if !opClass.knowsCodeForm { op.madeBy = try OpClassCall(host, opClass.name, call) }
       return op
     } catch let error as FlowError {
       throw error.kind == .usage
-        ? host.usage(call, error.messageBytes.description) : host.raise(error)
+        ? host.usage(call, error.message.description) : host.raise(error)
     }
   }
 }

@@ -17,7 +17,7 @@ enum OpThread: String {
 /// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo`, `thread`, `memory` and `tags` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that this type reads.
-  static let fields = [
+  static let fields: [String] = [
     "retry", "timeout", "grace", "effect", "cache", "undo", "thread", "memory", "tags",
   ]
 
@@ -84,10 +84,10 @@ struct PolicyOptions {
     case nil: return nil
     case .integer(let bytes)?:
       count = Int(exactly: bytes).map { ByteCount($0) }
-      shown = FlowValue.integer(bytes).logTextBytes
+      shown = FlowValue.integer(bytes).logText
     case .number(let bytes)?:
       count = Int(exactly: bytes).map { ByteCount($0) }
-      shown = FlowValue.number(bytes).logTextBytes
+      shown = FlowValue.number(bytes).logText
     case .string(let text)?:
       count = ByteCount(parsing: text)
       shown = "\"\(text)\""
@@ -119,11 +119,11 @@ struct PolicyOptions {
     switch fields.value("version") {
     case nil: break
     case .string(let text)?: version = text
-    case .integer(let number)?: version = FlowValue.integer(number).logTextBytes
+    case .integer(let number)?: version = FlowValue.integer(number).logText
     default: throw fields.wrong("version", expected: "string or integer")
     }
     var policy = CachePolicy(
-      expires: try fields.duration("expires", orZero: true), versionBytes: version)
+      expires: try fields.duration("expires", orZero: true), version: version)
     policy.key = try fields.function("key").map { ScriptCacheKey(options.arguments.host, $0) }
     return policy
   }
@@ -138,7 +138,7 @@ struct PolicyOptions {
     guard effect != nil || cache != nil, op is Flow || op is MachineOp else { return }
     throw options.arguments.wrong(
       options.index,
-      "field '\(effect != nil ? "effect" : "cache")': it belongs to an op, not to '\(op.nameBytes)', whose steps are kept one by one"
+      "field '\(effect != nil ? "effect" : "cache")': it belongs to an op, not to '\(op.name)', whose steps are kept one by one"
     )
   }
 
@@ -259,17 +259,17 @@ extension ScriptHost {
       return body.thread == thread ? op : op.withBody(body.placed(thread, body.tags))
     case (let thread?, let body as ScriptOpBody):
       return op.withBody(
-        try workerBody(body.function, options, of: op.nameBytes).placed(thread, RemoteTags())
+        try workerBody(body.function, options, of: op.name).placed(thread, RemoteTags())
           .binding(body.arguments, count: body.argumentCount))
     case (_?, let body as WrappedOpBody):
       throw options.arguments.wrong(
         options.index,
-        "field 'thread': a wrapper of '\(body.wrapped.nameBytes)' runs on the main thread; give it an op "
+        "field 'thread': a wrapper of '\(body.wrapped.name)' runs on the main thread; give it an op "
           + "that runs in a worker")
     case (_?, _):
       throw options.arguments.wrong(
         options.index,
-        "field 'thread': only ops written in Lua can run in a worker, not '\(op.nameBytes)'")
+        "field 'thread': only ops written in Lua can run in a worker, not '\(op.name)'")
     }
   }
 
@@ -321,7 +321,7 @@ extension ScriptHost {
     try policy.checkKeeping(of: op, options)
     let placed = try host.op(op, with: policy, options)
     let made = placed.with(
-      nameBytes: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
+      name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
       effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),
       primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))

@@ -121,7 +121,7 @@ final class ScriptOpBody: OpBody {
     }
     host.warnOnce(
       """
-      warning: \(host.loop.secrets.redacted(context.op.nameBytes)) at \(place) returns a value, which is dropped: \
+      warning: \(host.loop.secrets.redacted(context.op.name)) at \(place) returns a value, which is dropped: \
       ctx:set(key, value) gives it
       """)
   }

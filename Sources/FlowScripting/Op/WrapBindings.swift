@@ -25,7 +25,7 @@ extension ScriptHost {
       } else {
         body = try WrappedOpBody(host, try arguments.function(2), around: inner)
       }
-      return call.answer(body.op(named: inner.nameBytes), host.types.op)
+      return call.answer(body.op(named: inner.name), host.types.op)
     }
   }
 
@@ -55,9 +55,9 @@ extension ScriptHost {
     if let error = try error(of: task) { throw raise(error) }
     let bucket = context.bucket
     let fields: [(ByteString, LuaValue)] = try op.gives.compactMap { declared in
-      guard let value = bucket[declared.nameBytes] else { return nil }
-      let key = bucket.key(declared.nameBytes)
-      return (declared.nameBytes, try luaValue(try shared(value, key, in: bucket)))
+      guard let value = bucket[declared.name] else { return nil }
+      let key = bucket.key(declared.name)
+      return (declared.name, try luaValue(try shared(value, key, in: bucket)))
     }
     return call.answer(.reference(try vm.makeTable(fields: fields)))
   }
@@ -133,7 +133,7 @@ final class WrappedOpBody: OpBody {
     self.gives = gives
     held = .passRetained(inner)
     code = ScriptOpBody(
-      host, try host.makeWrapper(function, around: inner.nameBytes), arguments: arguments,
+      host, try host.makeWrapper(function, around: inner.name), arguments: arguments,
       argumentCount: argumentCount, returnsAnything: true)
   }
 
@@ -146,10 +146,10 @@ final class WrappedOpBody: OpBody {
   /// An op with this body, which has the declarations of the other one, if it has no own ones, and no policy of its own.
   func op(named name: ByteString) -> Op {
     Op(
-      nameBytes: name, doc: wrapped.docBytes, needs: needs ?? wrapped.needs,
+      name: name, doc: wrapped.doc, needs: needs ?? wrapped.needs,
       gives: gives ?? wrapped.gives,
-      primaryInput: needs == nil ? wrapped.primaryInputBytes : nil,
-      primaryOutput: gives == nil ? wrapped.primaryOutputBytes : nil, body: self)
+      primaryInput: needs == nil ? wrapped.primaryInput : nil,
+      primaryOutput: gives == nil ? wrapped.primaryOutput : nil, body: self)
   }
 
   /// The same around the other op with its arguments, which the function gets too, for the op that has this body.
@@ -161,7 +161,7 @@ final class WrappedOpBody: OpBody {
       argumentCount: count)
     // The declarations of an op made by a class depend on the class's arguments.
     if op.complaintOfClass == nil { return op.withBody(body) }
-    let name = op.nameBytes == wrapped.nameBytes ? inner.nameBytes : op.nameBytes
+    let name = op.name == wrapped.name ? inner.name : op.name
     return body.op(named: name).with(
       retry: op.retry, timeout: op.timeout, grace: op.grace, undo: op.undo)
   }
@@ -170,7 +170,7 @@ final class WrappedOpBody: OpBody {
 
   func codeForm() throws -> CodeForm? {
     let form = try host.codeForm(of: try host.vm.makeTable(values: codeValues))
-    return CodeForm(form.bytes, placeBytes: host.vm.place(of: function), details: form.details)
+    return CodeForm(form.bytes, place: host.vm.place(of: function), details: form.details)
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) { code.cancel(context, error) }

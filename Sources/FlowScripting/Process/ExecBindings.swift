@@ -24,23 +24,23 @@ extension ScriptHost {
   func processRequest(
     _ arguments: OpArguments, canWrite: Bool
   ) throws -> (ProcessRequest, check: Bool) {
-    var request = ProcessRequest(try arguments.byteStrings(1))
+    var request = ProcessRequest(try arguments.strings(1))
     if let problem = request.problem { throw arguments.wrong(1, problem.description) }
     let options = try arguments.options(
       2, known: ["stdin", "output", "tee", "cwd", "env", "timeout", "grace", "check", "capture"])
     request.owner = ObjectIdentifier(self)
     request.destination = vm.configuration.output.destination
     request.input = try processInput(options, canWrite: canWrite)
-    request.outputBytes = try options.bytes("output")
+    request.output = try options.bytes("output")
     request.tees = try options.boolean("tee") ?? false
-    request.cwdBytes = try options.bytes("cwd")
+    request.cwd = try options.bytes("cwd")
     request.timeout = try options.duration("timeout", orZero: false)
     if let grace = try options.duration("grace", orZero: true) { request.gracePeriod = grace }
     request.capturesOutput = try options.boolean("capture") ?? true
     for (name, value) in try options.luaFields("env") ?? [] {
       switch value {
-      case .string(let text): request.environmentBytes[name] = .some(text)
-      case .boolean(false): request.environmentBytes[name] = .some(nil)
+      case .string(let text): request.environment[name] = .some(text)
+      case .boolean(false): request.environment[name] = .some(nil)
       default: throw options.wrong("env", "'\(name)': string or false expected")
       }
     }
@@ -90,7 +90,7 @@ extension ScriptHost {
   }
 
   /// The fields that only a program has, without its methods.
-  static let programFields = ["status", "signal", "stdout", "stderr", "pid"]
+  static let programFields: [String] = ["status", "signal", "stdout", "stderr", "pid"]
 
   /// The fields of a program as a task: those of its result or its error, `pid`, and its methods; nil
   /// for another name.
@@ -136,7 +136,7 @@ extension ScriptHost {
         guard let count = Int(exactly: number), count >= 0 else {
           throw arguments.wrong(
             index,
-            "\(expected) expected, got \(FlowValue(try arguments.call.value(index)).logTextBytes)"
+            "\(expected) expected, got \(FlowValue(try arguments.call.value(index)).logText)"
           )
         }
         return .bytes(count)
@@ -189,7 +189,7 @@ private final class InputWait: LuaWait {
       if problem.isLackOfMemory { throw LuaError(.memory, LuaVM.memoryError) }
       // As io.read returns it.
       let code = problem.code.map { LuaValue.integer(Int64($0)) } ?? .nil
-      return call.answer([.nil, .string(problem.messageBytes), code])
+      return call.answer([.nil, .string(problem.message), code])
     }
     return call.answer(
       try read.parts.map { part in

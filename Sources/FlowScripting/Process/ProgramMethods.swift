@@ -78,7 +78,7 @@ extension ScriptHost {
     let (program, arguments) = try writableProgram(call, "write")
     var bytes: [UInt8] = []
     for index in 0..<arguments.count {
-      bytes += try OpArguments(arguments).textBytes(index + 1).bytes
+      bytes += try OpArguments(arguments).text(index + 1).bytes
     }
     if program.isInputClosed {
       throw usage(call, "bad use of 'write' (close_stdin was called)")
@@ -201,7 +201,7 @@ private final class WriteWait: LuaWait, ProcessInputWriter {
     let message = host.loop.secrets.redacted(
       "\(call.position)can't write to '\(name)': it has closed its input")
     let error = FlowError(
-      .error, message, traceback: host.vm.tracebackBytes(level: 1), code: Int64(EPIPE))
+      .error, message, traceback: host.vm.traceback(level: 1), code: Int64(EPIPE))
     do {
       let fields: [(ByteString, LuaValue)] = [
         ("code", .integer(Int64(EPIPE))), ("name", "EPIPE"),

@@ -60,7 +60,7 @@ final class RemoteDelivery {
           rest.dropFirst(), done + [.event(.set(key, wired, moved), age: 0)], host, then)
       } catch {
         let text: ByteString =
-          "can't get the file of <\(key)> from \(machine): \(error.messageBytes)"
+          "can't get the file of <\(key)> from \(machine): \(error.message)"
         then(.failure(error.with { $0.message = text }))
       }
     }
@@ -69,7 +69,7 @@ final class RemoteDelivery {
   /// The path for a file that an op has given: the same one if it is relative, below the folder of the process; else
   /// one in the temporary folder.
   private func place(for path: ByteString) throws(FlowError) -> ByteString {
-    guard let name = path.fileName else { throw FlowError(.error, "'\(path)' isn't a file's path") }
+    guard let name = path.validFileName else { throw FlowError(.error, "'\(path)' isn't a file's path") }
     if path.bytes.first != UInt8(ascii: "/"), RemoteSharedFolders.isPlain(path) { return path }
     count += 1
     do throws(SystemError) {
@@ -119,9 +119,9 @@ final class RemoteDelivery {
 
 extension ByteString {
   /// The last part of a path; nil for one that can't be that of a file.
-  var fileName: ByteString? {
-    let name = bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last
-    guard let name, !name.isEmpty, !name.elementsEqual(".".utf8), !name.elementsEqual("..".utf8),
+  var validFileName: ByteString? {
+    let name = fileName
+    guard !name.isEmpty, !name.equals("."), !name.equals(".."),
       !bytes.contains(0)
     else { return nil }
     return ByteString(name)

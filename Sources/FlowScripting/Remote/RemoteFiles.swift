@@ -65,12 +65,12 @@ struct RemoteOpFiles {
 
   init(_ context: OpContext) {
     for need in context.op.needs where need.type.hasFiles {
-      let value = context.bucket.get(context.bucket.keys.intern(need.nameBytes))
+      let value = context.bucket.get(context.bucket.keys.intern(need.name))
       let paths = value.map { need.type.files(in: $0) } ?? []
-      if !paths.isEmpty { needs.append(Need(key: need.nameBytes, paths: paths)) }
+      if !paths.isEmpty { needs.append(Need(key: need.name, paths: paths)) }
     }
     for give in context.op.gives where give.type.hasFiles && !give.type.isTested {
-      gives.append(WorkerDeclaration(name: give.nameBytes, type: give.type.nameBytes))
+      gives.append(WorkerDeclaration(name: give.name, type: give.type.name))
     }
   }
 }
@@ -97,12 +97,12 @@ package struct RemoteSharedFolders: Sendable, Equatable {
   }
 
   private static func parts(_ path: ByteString) -> [ArraySlice<UInt8>] {
-    path.bytes.split(separator: UInt8(ascii: "/")).filter { !$0.elementsEqual(".".utf8) }
+    path.bytes.split(separator: UInt8(ascii: "/")).filter { !$0.elementsEqual(".".bytes) }
   }
 
   /// Whether a path doesn't lead upwards.
   static func isPlain(_ path: ByteString) -> Bool {
-    !path.bytes.contains(0) && !parts(path).contains { $0.elementsEqual("..".utf8) }
+    !path.bytes.contains(0) && !parts(path).contains { $0.elementsEqual("..".bytes) }
   }
 
   /// Whether a path is that of one of the folders, or is below it.
@@ -235,7 +235,7 @@ final class RemoteUploads {
         then(
           .failure(
             error.with {
-              $0.message = "can't send the file of <\(need.key)>: \(error.messageBytes)"
+              $0.message = "can't send the file of <\(need.key)>: \(error.message)"
             }))
       case .success(let files):
         prepare(rest.dropFirst(), done + [RemoteJobFiles.Needed(key: need.key, files: files)], then)
@@ -313,7 +313,7 @@ final class RemoteUploads {
         if case .success(let (info, isSent)) = result, isSent { stored[hash] = info }
         end(
           result.failure.map { error in
-            error.with { $0.message = "'\(path)': \(error.messageBytes)" }
+            error.with { $0.message = "'\(path)': \(error.message)" }
           })
       }
     }

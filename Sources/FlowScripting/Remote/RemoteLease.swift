@@ -363,7 +363,7 @@ final class RemoteLease: WorkerTask {
 
   /// Reports a failure, which is small enough for a message, instead of what the server has no room for.
   private func fail(_ error: FlowError) {
-    let failure = FlowError(.error, "its result can't be sent: \(error.messageBytes)")
+    let failure = FlowError(.error, "its result can't be sent: \(error.message)")
     refusals = 0
     news = []
     if hasEnded { return send(lastReport(failure), isLast: true) }

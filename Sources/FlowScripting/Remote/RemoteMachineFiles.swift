@@ -122,7 +122,7 @@ final class RemoteMachineFiles {
       switch result {
       case .failure(.failed(let error)):
         let text: ByteString =
-          "can't get the file of <\(need.key)> on \(machine): \(error.messageBytes)"
+          "can't get the file of <\(need.key)> on \(machine): \(error.message)"
         then(.failure(.failed(error.with { $0.message = text })))
       case .failure(let problem): then(.failure(problem))
       case .success(let links): prepare(rest.dropFirst(), links, cache, then)
@@ -146,7 +146,7 @@ final class RemoteMachineFiles {
         prepare(rest.dropFirst(), links, cache, then)
       }
     case .object(let hash, let size):
-      guard let name = file.path.fileName, let folder = links.folder else {
+      guard let name = file.path.validFileName, let folder = links.folder else {
         let error = FlowError(.error, "'\(file.path)' isn't a file's path")
         return then(.failure(.failed(error)))
       }
@@ -249,7 +249,7 @@ final class RemoteMachineFiles {
     if let wanted = type.mismatch(value.plain) {
       let error = FlowError.mismatchedOutput(key, value, wanted: wanted)
       return then(
-        .failure(error.with { $0.message = "\(error.messageBytes), on \(machine)" }))
+        .failure(error.with { $0.message = "\(error.message), on \(machine)" }))
     }
     // A file that the op has only passed on is one of the script.
     var own: [ByteString: ByteString] = [:]
@@ -260,7 +260,7 @@ final class RemoteMachineFiles {
       case .success(let sent): then(.success((value.replacingPaths(own), sent)))
       case .failure(let error):
         let text: ByteString =
-          "can't send the file of <\(key)> from \(machine): \(error.messageBytes)"
+          "can't send the file of <\(key)> from \(machine): \(error.message)"
         then(.failure(error.with { $0.message = text }))
       }
     }

@@ -11,9 +11,8 @@ package enum RemoteProtocol {
   /// Programs with the same text understand each other: the number of the messages, the version of flowlua, whose
   /// functions the code uses, and that of Lua, whose bytecode travels. A part of subjects.
   package static let compatibility: ByteString = {
-    let parts = ["\(version)", FlowLuaVersion.number.description, LuaVM.release]
-    return ByteString(
-      parts.joined(separator: "-").map { $0 == "." ? "_" : String($0) }.joined())
+    let text: ByteString = "\(version)-\(FlowLuaVersion.number)-\(LuaVM.release)"
+    return ByteString(text.map { $0 == UInt8(ascii: ".") ? UInt8(ascii: "_") : $0 })
   }()
 
   /// Begins a message.

@@ -60,10 +60,10 @@ package struct RemoteSettings: Sendable {
   private static func isLoopback(_ place: ByteString) -> Bool {
     let host = place.bytes.prefix(
       place.bytes.lastIndex(of: UInt8(ascii: ":")) ?? place.bytes.count)
-    if host.elementsEqual("localhost".utf8) || host.elementsEqual("[::1]".utf8) { return true }
+    if host.elementsEqual("localhost".bytes) || host.elementsEqual("[::1]".bytes) { return true }
     var address = in_addr()
     let isAddress = ByteString(host).withCString { inet_pton(AF_INET, $0, &address) } == 1
-    return isAddress && host.starts(with: "127.".utf8)
+    return isAddress && host.starts(with: "127.".bytes)
   }
 
   /// Whether the servers accept anybody, as far as can be known here, and messages aren't sealed.

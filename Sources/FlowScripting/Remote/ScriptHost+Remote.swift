@@ -95,17 +95,17 @@ extension ScriptHost {
       var shared = options.value("shared") == nil ? defaults.shared : RemoteSharedFolders()
       for path in try host.paths(options, "shared") {
         do throws(FlowError) { try shared.add(path) } catch {
-          throw arguments.wrong(1, "field 'shared': \(error.messageBytes)")
+          throw arguments.wrong(1, "field 'shared': \(error.message)")
         }
       }
       do throws(FlowError) { if let key = host.remoteKey { try RemoteSeal.check(key) } } catch {
-        throw host.usage(call, "bad use of 'remote' (\(error.messageBytes))")
+        throw host.usage(call, "bad use of 'remote' (\(error.message))")
       }
       do throws(FlowError) {
         try host.useRemote(
           url, timeout: timeout, isInsecure: isInsecure, shared, key: host.remoteKey)
       } catch {
-        throw arguments.wrong(1, "field 'url': \(error.messageBytes)")
+        throw arguments.wrong(1, "field 'url': \(error.message)")
       }
       return call.answer()
     }

@@ -21,7 +21,7 @@ extension ScriptHost {
           options.durations = try given.boolean("durations") ?? false
           options.full = try given.boolean("full") ?? false
         }
-        return try host.answer(call, .bytes(run.summaryBytes(options)))
+        return try host.answer(call, .bytes(run.summary(options)))
       },
       "events": BoundMethod { host, call in
         let (run, _) = try host.run(call, "events")
@@ -40,7 +40,7 @@ extension ScriptHost {
       try host.needOutcome(of: run, call)
     }
     switch name {
-    case "name": return try host.answer(call, .bytes(run.nameBytes))
+    case "name": return try host.answer(call, .bytes(run.name))
     case "id": return call.answer(.integer(Int64(run.id)))
     case "data": return call.answer(.reference(try host.dataView(of: run)))
     case "ok":
@@ -62,7 +62,7 @@ extension ScriptHost {
     }
   }
 
-  private static let runFields = ["name", "id", "dropped_events"]
+  private static let runFields: [String] = ["name", "id", "dropped_events"]
 
   /// The fields about the outcome of a run.
   private static let outcomeFields: Set<String> = [
@@ -102,15 +102,11 @@ extension ScriptHost {
 extension Run {
   /// The run as a page for a browser (HTML), which needs nothing else: `--timeline` of flowlua. A run that
   /// hasn't ended is shown as far as it is. Called on the loop's thread.
-  public func timeline() -> String { timelineBytes().description }
-  /// The bytes of `timeline`.
-  package func timelineBytes() -> ByteString { TimelinePage.text(of: [TimelinePage.Entry(self)]) }
+  public func timeline() -> ByteString { TimelinePage.text(of: [TimelinePage.Entry(self)]) }
 
   /// The run as Chrome trace events in JSON, which Perfetto shows: `--trace` of flowlua. The waits
   /// of scripts are in it only with that option. Called on the loop's thread.
-  public func trace() -> String { traceBytes().description }
-  /// The bytes of `trace`.
-  package func traceBytes() -> ByteString { RunTrace.text(of: [RunSpans(self)]) }
+  public func trace() -> ByteString { RunTrace.text(of: [RunSpans(self)]) }
 }
 
 extension ScriptHost {
@@ -123,9 +119,7 @@ extension ScriptHost {
   /// the text.
   ///
   /// Called on the loop's thread.
-  public func otlp(of run: Run) -> String { otlpBytes(of: run).description }
-  /// The bytes of `otlp`.
-  package func otlpBytes(of run: Run) -> ByteString {
+  public func otlp(of run: Run) -> ByteString {
     RunOTLP.text(of: [RunSpans(run)], run.traceContext ?? trace, resource)
   }
 }
@@ -135,16 +129,16 @@ extension ScriptHost {
   static var runFileMethods: LuaFields<BoundMethod> {
     [
       "report": BoundMethod { host, call in
-        try host.give(call, "report") { $0.reportBytes() }
+        try host.give(call, "report") { $0.report() }
       },
       "timeline": BoundMethod { host, call in
-        try host.give(call, "timeline") { $0.timelineBytes() }
+        try host.give(call, "timeline") { $0.timeline() }
       },
       "trace": BoundMethod { host, call in
-        try host.give(call, "trace") { $0.traceBytes() }
+        try host.give(call, "trace") { $0.trace() }
       },
       "otlp": BoundMethod { host, call in
-        try host.give(call, "otlp", problem: SpanFile.problem) { host.otlpBytes(of: $0) }
+        try host.give(call, "otlp", problem: SpanFile.problem) { host.otlp(of: $0) }
       },
     ]
   }
@@ -179,6 +173,6 @@ extension ScriptHost {
 
   /// What spans say about this process.
   package var resource: TraceResource {
-    TraceResource(title: serviceNameBytes, hiding: loop.secrets)
+    TraceResource(title: serviceName, hiding: loop.secrets)
   }
 }

@@ -172,13 +172,13 @@ private struct DataWriter {
     case .integer(let number) where isShown(value): text.append(number)
     case .number(let number) where isShown(value): text.append(number)
     case .opaque where !value.isSecret: write(opaque: value)
-    default: text.append(host.loop.secrets.redacted(value.logTextBytes))
+    default: text.append(host.loop.secrets.redacted(value.logText))
     }
   }
 
   /// Whether a number isn't the text of a secret.
   private func isShown(_ number: FlowValue) -> Bool {
-    let text = number.logTextBytes
+    let text = number.logText
     return host.loop.secrets.redacted(text) == text
   }
 
@@ -206,7 +206,7 @@ private struct DataWriter {
     _ pairs: [(key: LuaValue, value: LuaValue)], isList: Bool, mark: JSONMark
   ) {
     guard isList, !pairs.isEmpty || mark == .array else {
-      var values = pairs.map { (name: FlowValue($0.key).logTextBytes, value: FlowValue($0.value)) }
+      var values = pairs.map { (name: FlowValue($0.key).logText, value: FlowValue($0.value)) }
       values.sort { $0.name < $1.name }
       write(object: values)
       return

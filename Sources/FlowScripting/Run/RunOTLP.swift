@@ -9,7 +9,7 @@ internal import FlowSystem
 /// and request. Names of attributes are those of the semantic conventions where these have some.
 package struct RunOTLP {
   /// The bytes with which each text starts.
-  package static let start = Array("{\"resourceSpans\"".utf8)
+  package static let start = "{\"resourceSpans\"".bytes
 
   private let trace: TraceContext
   private let head: JSONText
@@ -71,7 +71,7 @@ package struct RunOTLP {
     let parent =
       span.parent < 0 ? trace.parent : Self.spanID(in: run, of: span.parent, at: span.start)
     begin(run.name(of: span), id, parent: parent, kind: 1, run, span.start, span.end)
-    if span.parent < 0, let state = trace.stateBytes, trace.parent != 0 {
+    if span.parent < 0, let state = trace.state, trace.parent != 0 {
       text.append(raw: ",\"traceState\":")
       text.append(state)
     }
@@ -92,7 +92,7 @@ package struct RunOTLP {
     if span.start > span.queued { text.add("flowlua.queued", duration: span.start - span.queued) }
     if let line = run.keptLine(of: span) { text.add("flowlua.kept", line) }
     if attempts.count > 1 { text.add("flowlua.attempts", Int64(attempts.count)) }
-    if span.outcome == .failed { text.add("error.type", error?.kind?.nameBytes ?? "error") }
+    if span.outcome == .failed { text.add("error.type", error?.kind?.name ?? "error") }
     text.append(raw: "],\"events\":[")
     var hasEvent = false
     for (place, attempt) in attempts.enumerated() where attempt.number <= span.retryCount {
@@ -101,12 +101,12 @@ package struct RunOTLP {
       if place + 1 < attempts.count {
         text.add("flowlua.wait", duration: attempts[place + 1].start - attempt.end)
       }
-      text.add("exception.type", attempt.errorKind?.nameBytes ?? "error")
+      text.add("exception.type", attempt.errorKind?.name ?? "error")
       text.add("exception.message", attempt.message ?? "")
       text.append(raw: "]}")
     }
     if span.outcome == .failed, let error {
-      addException(error.message, error.kind?.nameBytes, run, span.end, &hasEvent)
+      addException(error.message, error.kind?.name, run, span.end, &hasEvent)
     }
     end(span.outcome, error?.message)
     guard attempts.count > 1 else { return }
@@ -125,12 +125,12 @@ package struct RunOTLP {
     text.add("flowlua.attempt", Int64(attempt.number))
     text.add("flowlua.outcome", attempt.outcome.name)
     if attempt.outcome == .failed {
-      text.add("error.type", attempt.errorKind?.nameBytes ?? "error")
+      text.add("error.type", attempt.errorKind?.name ?? "error")
     }
     text.append(raw: "],\"events\":[")
     if attempt.outcome == .failed {
       var hasEvent = false
-      addException(attempt.message ?? "", attempt.errorKind?.nameBytes, run, attempt.end, &hasEvent)
+      addException(attempt.message ?? "", attempt.errorKind?.name, run, attempt.end, &hasEvent)
     }
     end(attempt.outcome, attempt.message)
   }
@@ -233,7 +233,7 @@ package struct RunOTLP {
     if text.bytes.count >= limit { endText() }
     text.append(raw: isFirst ? "\n" : ",\n")
     isFirst = false
-    text.append(raw: "{\"traceId\":\"\(trace.idBytes)\",\"spanId\":\"\(id.hexadecimal)\"")
+    text.append(raw: "{\"traceId\":\"\(trace.id)\",\"spanId\":\"\(id.hexadecimal)\"")
     if parent != 0 { text.append(raw: ",\"parentSpanId\":\"\(parent.hexadecimal)\"") }
     text.append(raw: ",\"flags\":\(trace.isSampled ? 1 : 0),\"name\":")
     text.append(name)
@@ -315,7 +315,7 @@ extension LoggedWork.Outcome {
 extension LoggedWork {
   /// Host and port of the URL of a request.
   fileprivate var server: (host: ByteString, port: Int64)? {
-    let isEncrypted = subject.bytes.starts(with: "https://".utf8)
+    let isEncrypted = subject.bytes.starts(with: "https://".bytes)
     let rest = subject.bytes.dropFirst(isEncrypted ? 8 : 7)
     var host = rest.prefix { $0 != UInt8(ascii: "/") }
     var port: Int64 = isEncrypted ? 443 : 80

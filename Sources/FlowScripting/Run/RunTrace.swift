@@ -70,7 +70,7 @@ package struct RunTrace {
           $0.field("attempt", attempt.number)
           $0.field("outcome", attempt.outcome.name)
           $0.field("error", attempt.message)
-          $0.field("error_kind", attempt.errorKind?.nameBytes)
+          $0.field("error_kind", attempt.errorKind?.name)
           $0.field("kept", run.keptLine(of: span))
           if place == 0, span.start > span.queued {
             $0.field("queued_ms", Double(span.start - span.queued) / 1e6)

@@ -26,8 +26,8 @@ extension ScriptHost {
     ofOutcomeOf task: AnyFlowTask, neededAt place: () -> ByteString
   ) -> String? {
     guard mayLackOutcomes, let run = task as? Run, !run.hasOutcome else { return nil }
-    endCheck(at: place(), because: "needs the outcome of '\(run.nameBytes)'")
-    return "the outcome of '\(run.nameBytes)' isn't known while checking"
+    endCheck(at: place(), because: "needs the outcome of '\(run.name)'")
+    return "the outcome of '\(run.name)' isn't known while checking"
   }
 
   /// Ends the check before a function that has effects outside of ops.

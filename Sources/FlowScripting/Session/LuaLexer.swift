@@ -20,7 +20,7 @@ package struct LuaLexer {
   ]
 
   private static let symbols = ["...", "..", "==", "~=", "<=", ">=", "//", "::", "<<", ">>"]
-    .map { Array($0.utf8) }
+    .map(\.bytes)
 
   private let bytes: [UInt8]
   private var index: Int

@@ -67,7 +67,7 @@ package struct ResultFormatter {
     }
   }
 
-  private static let more = Array("…".utf8)
+  private static let more = "…".bytes
 
   /// The text of a value. For a settled task it shows the result or the error, which counts as
   /// observing it.
@@ -105,7 +105,7 @@ package struct ResultFormatter {
     if result.isNil || isEmpty(result) { return ByteString(begin) }
     let node = node(result, [])
     return ByteString(
-      begin + Array(": ".utf8) + lines(node, indent: 0, before: Self.width(begin) + 2))
+      begin + ": ".bytes + lines(node, indent: 0, before: Self.width(begin) + 2))
   }
 
   private func isEmpty(_ value: LuaValue) -> Bool {
@@ -123,7 +123,7 @@ package struct ResultFormatter {
     var fields = Table(title: [])
     for (key, value) in found.keyed {
       if case .string(let name) = key, name == "message" || name == "traceback" { continue }
-      fields.entries.append((self.key(key) + Array(" = ".utf8), node(value, [])))
+      fields.entries.append((self.key(key) + " = ".bytes, node(value, [])))
     }
     let begin = plain(value) + [UInt8(ascii: " ")]
     return ByteString(
@@ -160,8 +160,8 @@ package struct ResultFormatter {
     let names = functionNames ?? FunctionNames(vm)
     functionNames = names
     let name = names[function].map { [UInt8(ascii: " ")] + $0 } ?? []
-    let place = vm.place(of: function)?.onOneLine.bytes ?? Array("C".utf8)
-    return Array("function".utf8) + name + Array(" (".utf8) + place + [UInt8(ascii: ")")]
+    let place = vm.place(of: function)?.onOneLine.bytes ?? "C".bytes
+    return "function".bytes + name + " (".bytes + place + [UInt8(ascii: ")")]
   }
 
   private mutating func table(
@@ -171,13 +171,13 @@ package struct ResultFormatter {
     let count = vm.pairCount(of: table)
     guard !enclosing.contains(identity), enclosing.count < Self.deepest || count == 0,
       let found = try? vm.entries(of: table, limit: max(min(Self.mostEntries, left), 1))
-    else { return .text(title + Array("{…}".utf8), nil) }
+    else { return .text(title + "{…}".bytes, nil) }
     let inner = enclosing + [identity]
     var shown = Table(title: title)
     for value in found.list where left > 0 { shown.entries.append(([], node(value, inner))) }
     shown.listCount = shown.entries.count
     for (key, value) in found.keyed where left > 0 {
-      shown.entries.append((self.key(key) + Array(" = ".utf8), node(value, inner)))
+      shown.entries.append((self.key(key) + " = ".bytes, node(value, inner)))
     }
     shown.omitted = max(0, count - shown.entries.count)
     return .table(shown)
@@ -195,12 +195,12 @@ package struct ResultFormatter {
   /// `tostring` of a value, which may call a script's `__tostring`.
   private func plain(_ value: LuaValue) -> [UInt8] {
     do {
-      let text = try vm.tostringBytes(value).forTerminal
+      let text = try vm.tostring(value).forTerminal
       return Self.shortened(text.bytes, limit: Self.longestText)
     } catch {
-      let problem = (error as? LuaError)?.messageBytes ?? ByteString(describing: error)
-      let name = vm.typeNameBytes(of: value).onOneLine.bytes
-      return name + Array(" (its __tostring failed: ".utf8)
+      let problem = (error as? LuaError)?.message ?? ByteString(describing: error)
+      let name = vm.typeName(of: value).onOneLine.bytes
+      return name + " (its __tostring failed: ".bytes
         + Self.shortened(problem.forTerminal.bytes, limit: Self.longestString) + [UInt8(ascii: ")")]
     }
   }
@@ -212,11 +212,11 @@ package struct ResultFormatter {
 
   private func colored(_ text: [UInt8], _ color: Color?) -> Shown {
     guard hasColors, let color else { return Shown(text) }
-    let bytes = Array("\u{1B}[\(color.rawValue)m".utf8) + text + Array("\u{1B}[0m".utf8)
+    let bytes = "\u{1B}[\(color.rawValue)m".bytes + text + "\u{1B}[0m".bytes
     return Shown(bytes, width: Self.width(text))
   }
 
-  private static func omission(_ count: Int) -> [UInt8] { more + Array(" \(count) more".utf8) }
+  private static func omission(_ count: Int) -> [UInt8] { more + " \(count) more".bytes }
 
   private func flat(_ node: Node) -> Shown {
     switch node {
@@ -227,7 +227,7 @@ package struct ResultFormatter {
         table.entries.map { Shown($0.key) + flat($0.value) }
         + (table.omitted > 0 ? [Shown(Self.omission(table.omitted))] : [])
       for (index, part) in parts.enumerated() {
-        all = index == 0 ? all + part : all + Shown(Array(", ".utf8)) + part
+        all = index == 0 ? all + part : all + Shown(", ".bytes) + part
       }
       return all + Shown([Self.closing])
     }
@@ -318,7 +318,7 @@ package struct ResultFormatter {
     var count = 0
     while true {
       if count == limit, index < bytes.count {
-        return text + [UInt8(ascii: "\"")] + more + Array(" \(bytes.count - index) more bytes".utf8)
+        return text + [UInt8(ascii: "\"")] + more + " \(bytes.count - index) more bytes".bytes
       }
       count += 1
       switch parser.parseScalar(from: &iterator) {
@@ -329,7 +329,7 @@ package struct ResultFormatter {
       case .error(let length):
         for byte in bytes[index..<min(index + length, bytes.count)] {
           let digits = String(byte, radix: 16, uppercase: true)
-          text += Array("\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".utf8)
+          text += Array("\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".bytes)
         }
         index += length
       }
@@ -338,14 +338,14 @@ package struct ResultFormatter {
 
   private static func escaped(_ scalar: Unicode.Scalar, _ bytes: [UInt8]) -> [UInt8] {
     switch scalar {
-    case "\"": return Array("\\\"".utf8)
-    case "\\": return Array("\\\\".utf8)
-    case "\n": return Array("\\n".utf8)
-    case "\r": return Array("\\r".utf8)
-    case "\t": return Array("\\t".utf8)
+    case "\"": return "\\\"".bytes
+    case "\\": return "\\\\".bytes
+    case "\n": return "\\n".bytes
+    case "\r": return "\\r".bytes
+    case "\t": return "\\t".bytes
     case "\u{0}"..."\u{1F}", "\u{7F}":
       let digits = String(scalar.value)
-      return Array("\\\(String(repeating: "0", count: 3 - digits.utf8.count))\(digits)".utf8)
+      return "\\\(String(repeating: "0" as Character, count: 3 - digits.utf8.count))\(digits)".bytes
     default: return ByteString(bytes).onOneLine.bytes
     }
   }

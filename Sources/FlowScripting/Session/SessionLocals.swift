@@ -62,26 +62,26 @@ package final class SessionLocals {
     let known = Array(names.filter { contains(ByteString($0)) })
     let declarations = ChunkReader(text).declarations
     // A variable `_ENV` is used without being named.
-    let environment = Array("_ENV".utf8)
+    let environment = "_ENV".bytes
     let earlier =
       contains(ByteString(environment)) && !names.contains(environment)
       ? known + [environment] : known
     if earlier.isEmpty, declarations.isEmpty { return plain }
-    var keeper = Array("_KEEP".utf8)
+    var keeper = "_KEEP".bytes
     while names.contains(keeper) || contains(ByteString(keeper)) {
       keeper.append(UInt8(ascii: "_"))
     }
 
     var code: [UInt8] = []
     var levels = 0
-    var left = earlier.map { $0 + (isConstant($0) ? Array("<const>".utf8) : []) }[...]
+    var left = earlier.map { $0 + (isConstant($0) ? "<const>".bytes : []) }[...]
     repeat {
       let group = left.prefix(Self.mostAtOnce)
       left = left.dropFirst(group.count)
       levels += 1
       let declared = ([keeper] + group).joined(separator: [UInt8(ascii: ",")])
-      code += Array("local ".utf8) + declared
-      code += Array((left.isEmpty ? " return function(...) " : " return function() ").utf8)
+      code += "local ".bytes + declared
+      code += (left.isEmpty ? " return function(...) " : " return function() ").bytes
     } while !left.isEmpty
     code += Self.handingOver(text, declarations, keeper)
     // The text may end in a comment.
@@ -111,16 +111,16 @@ package final class SessionLocals {
     var done = 0
     for declaration in declarations {
       var calls: [UInt8] = []
-      for each in declaration.names where each.name != Array("_".utf8) {
+      for each in declaration.names where each.name != "_".bytes {
         let attribute = each.attribute.map { Array(text[$0]) }
-        calls += [UInt8(ascii: " ")] + keeper + Array("(\"".utf8) + each.name
-        calls += Array("\",function()return ".utf8) + each.name + Array(" end".utf8)
-        if let attribute { calls += Array(",\"".utf8) + attribute + Array("\"".utf8) }
-        calls += Array(");".utf8)
+        calls += [UInt8(ascii: " ")] + keeper + "(\"".bytes + each.name
+        calls += "\",function()return ".bytes + each.name + " end".bytes
+        if let attribute { calls += ",\"".bytes + attribute + "\"".bytes }
+        calls += ");".bytes
       }
       for range in declaration.names.compactMap(\.attribute) {
         code += text[done..<range.lowerBound]
-        code += Array("const".utf8)
+        code += "const".bytes
         done = range.upperBound
       }
       code += text[done..<declaration.end] + calls

@@ -87,7 +87,7 @@ extension ScriptHost {
     return try host.absentField(call, of: "a task", known: known)
   }
 
-  private static let taskFields = ["completed", "cancelled", "state", "faulted", "error", "result"]
+  private static let taskFields: [String] = ["completed", "cancelled", "state", "faulted", "error", "result"]
 
   /// A field that every task has; nil for another name.
   func taskField(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer? {
@@ -96,7 +96,7 @@ extension ScriptHost {
     case "cancelled": return call.answer(.boolean(task.state == .cancelled))
     case "state":
       task.markObserved()
-      return try answer(call, .bytes(task.state.nameBytes))
+      return try answer(call, .bytes(task.state.name))
     case "faulted":
       task.markObserved()
       return call.answer(.boolean(task.state == .failed))

@@ -44,18 +44,18 @@ final class TestPrograms: ProcessReplacement {
       fields.append(("stdin", .reference(file)))
     case .nothing, .bytes, .pipe: if let stdin { fields.append(("stdin", .string(stdin))) }
     }
-    if let output = request.outputBytes { fields.append(("output", .string(output))) }
+    if let output = request.output { fields.append(("output", .string(output))) }
     if request.tees { fields.append(("tee", .boolean(true))) }
-    if let cwd = request.cwdBytes { fields.append(("cwd", .string(cwd))) }
+    if let cwd = request.cwd { fields.append(("cwd", .string(cwd))) }
     if let timeout = request.timeout { fields.append(("timeout", .number(timeout.inSeconds))) }
-    if !request.environmentBytes.isEmpty {
-      let variables = request.environmentBytes.map { name, value in
+    if !request.environment.isEmpty {
+      let variables = request.environment.map { name, value in
         (name, value.map { LuaValue.string($0) } ?? .boolean(false))
       }
       fields.append(("env", .reference(try host.vm.makeTable(fields: variables))))
     }
     return [
-      .reference(try host.vm.makeTable(values: request.argvBytes.map { .string($0) })),
+      .reference(try host.vm.makeTable(values: request.argv.map { .string($0) })),
       .reference(try host.vm.makeTable(fields: fields)),
     ]
   }
@@ -103,7 +103,7 @@ final class TestPrograms: ProcessReplacement {
   }
 
   private func shown(_ value: LuaValue) -> ByteString {
-    loop.secrets.redacted(FlowValue(value).logTextBytes).truncated(to: FlowValue.logLimit)
+    loop.secrets.redacted(FlowValue(value).logText).truncated(to: FlowValue.logLimit)
   }
 
   private var loop: EventLoop { host.loop }

@@ -92,13 +92,13 @@ final class TestRequests: HTTPReplacement {
   }
 
   private func table(of part: HTTPPart) throws -> LuaReference {
-    var fields: [(ByteString, LuaValue)] = [("name", .string(part.nameBytes))]
+    var fields: [(ByteString, LuaValue)] = [("name", .string(part.name))]
     switch part.content {
     case .bytes(let bytes): fields.append(("body", .string(bytes)))
     case .file(let path): fields.append(("path", .string(path)))
     }
-    if let type = part.typeBytes { fields.append(("type", .string(type))) }
-    if let name = part.fileNameBytes { fields.append(("filename", .string(name))) }
+    if let type = part.type { fields.append(("type", .string(type))) }
+    if let name = part.fileName { fields.append(("filename", .string(name))) }
     return try host.vm.makeTable(fields: fields)
   }
 
@@ -157,7 +157,7 @@ private struct TestResponse {
     }
     var hasBody = false
     for (key, value) in try host.vm.pairs(of: table) {
-      let shown = host.loop.secrets.redacted(FlowValue(value).logTextBytes).truncated(
+      let shown = host.loop.secrets.redacted(FlowValue(value).logText).truncated(
         to: FlowValue.logLimit)
       switch (key, value) {
       case (.string("status"), .integer(let number)) where (200...599).contains(number):
@@ -193,7 +193,7 @@ private struct TestResponse {
         throw wrong("field '\(name)': \(expected) expected, got \(host.kindName(of: value))")
       default:
         throw wrong(
-          "unknown field '\(FlowValue(key).logTextBytes)'; known are 'body', 'delay', 'headers', 'json', "
+          "unknown field '\(FlowValue(key).logText)'; known are 'body', 'delay', 'headers', 'json', "
             + "'phase', 'status'")
       }
     }
@@ -221,7 +221,7 @@ private struct TestResponse {
       for value in values {
         switch value {
         case .string(let text) where !text.hasLineEnd: lines.append((name, text))
-        case .integer, .number: lines.append((name, FlowValue(value).logTextBytes))
+        case .integer, .number: lines.append((name, FlowValue(value).logText))
         default: throw wrong("field 'headers', '\(name)': text without line ends expected")
         }
       }

@@ -24,7 +24,7 @@ extension ScriptHost {
     let options = try TestOptions(arguments, 2, for: op)
     let replacements =
       options.fakes.isEmpty && options.steps.isEmpty
-      ? nil : OpReplacements(bytes: options.fakes, steps: options.steps)
+      ? nil : OpReplacements(options.fakes, steps: options.steps)
     if let name = replacements?.nameWithinItself {
       throw arguments.wrong(
         2, "field 'replace': what replaces '\(name)' contains '\(name)', and would never end")
@@ -53,7 +53,7 @@ extension ScriptHost {
     if !isChecking, let unknown = options.fakes.keys.sorted().first(where: { !known.contains($0) })
     {
       throw arguments.wrong(
-        2, "field 'replace': no op called '\(unknown)' is in '\(op.nameBytes)', nor was one started"
+        2, "field 'replace': no op called '\(unknown)' is in '\(op.name)', nor was one started"
       )
     }
     return call.answer(run, types.run)
@@ -192,7 +192,7 @@ private struct TestOptions {
     let host = arguments.host
     for (key, value) in try host.vm.pairs(of: table) {
       guard case .string(let key) = key else {
-        throw wrong("names of ops are strings, got a key of type \(host.vm.typeNameBytes(of: key))")
+        throw wrong("names of ops are strings, got a key of type \(host.vm.typeName(of: key))")
       }
       let name = key
       if stepNames.contains(name), !names.contains(name.description) {
@@ -202,11 +202,11 @@ private struct TestOptions {
       let fake = try Self.fake(name, value, host) { wrong("'\(name)': \($0)") }
       // Other names may be those of ops that bodies start. With a misspelt name the real op would
       // run.
-      if !names.contains(name.description), fake.nameBytes != name || host.op(in: value) == nil,
+      if !names.contains(name.description), fake.name != name || host.op(in: value) == nil,
         let meant = NearestName.of(
           name.description, in: names + stepNames.map(\.description).sorted())
       {
-        throw wrong("no op called '\(name)' is in '\(op.nameBytes)' (did you mean '\(meant)'?)")
+        throw wrong("no op called '\(name)' is in '\(op.name)' (did you mean '\(meant)'?)")
       }
       fakes[name] = fake
     }
@@ -255,13 +255,13 @@ private struct TestOptions {
     }
     if case .reference(let reference) = value {
       if reference.kind == .function {
-        return Op(nameBytes: name, body: ScriptOpBody(host, reference))
+        return Op(name: name, body: ScriptOpBody(host, reference))
       }
       if reference.kind == .table {
         let data = try host.data(in: reference, wrong)
         return Op("DataOp") { context in
           for (key, value) in data { context.set(context.bucket.keys.intern(key), value) }
-        }.with(nameBytes: name)
+        }.with(name: name)
       }
     }
     throw wrong("op, function or table of data expected, got \(host.kindName(of: value))")
@@ -269,7 +269,7 @@ private struct TestOptions {
 
   /// Starts the op, or the machine with its state.
   func start(_ op: Op, on loop: EventLoop) -> Run {
-    guard let machine = op as? MachineOp else { return op.start(on: loop, data: data) }
+    guard let machine = op as? MachineOp else { return op.start(on: loop, data: InitialData(data)) }
     return machine.start(on: loop, from: FlowValue(state))
   }
 }

@@ -108,7 +108,7 @@ package struct TimelinePage {
     var escaped: [UInt8] = []
     escaped.reserveCapacity(json.count + json.count / 16)
     for byte in json {
-      if byte == UInt8(ascii: "<") { escaped += "\\u003c".utf8 } else { escaped.append(byte) }
+      if byte == UInt8(ascii: "<") { escaped += "\\u003c".bytes } else { escaped.append(byte) }
     }
     return escaped
   }

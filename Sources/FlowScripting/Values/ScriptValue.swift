@@ -9,7 +9,7 @@ final class ScriptValue: KindedList, FormedValue {
     self.reference = reference
   }
 
-  var typeName: ByteString { reference.vm.typeNameBytes(of: .reference(reference)) }
+  var typeName: ByteString { reference.vm.typeName(of: .reference(reference)) }
 
   func logText(limit: Int) -> ByteString {
     // Texts are also made on other threads, as by a test that shows what it compares.
@@ -267,7 +267,7 @@ extension ScriptHost {
   func kindName(of value: LuaValue) -> String {
     switch value {
     case .integer, .number: return "number"
-    default: return vm.typeNameBytes(of: value).description
+    default: return vm.typeName(of: value).description
     }
   }
 
@@ -307,7 +307,7 @@ extension ScriptHost {
     var result: [Declaration] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
-        throw wrong("keys are strings, got a key of type \(vm.typeNameBytes(of: key))")
+        throw wrong("keys are strings, got a key of type \(vm.typeName(of: key))")
       }
       try checkMemory(forKey: name)
       switch value {

@@ -84,7 +84,7 @@ extension ScriptValue: ErrorValue {
     for name in ["message", "op", "path", "suggestion", "place", "traceback"] {
       // Without memory for it the table keeps its text, and the text is replaced in the run's
       // error.
-      guard case .string(let string)? = try? vm.field(ByteString(name), of: reference) else {
+      guard case .string(let string)? = try? vm.field(name, of: reference) else {
         continue
       }
       let text = string

@@ -50,7 +50,7 @@ extension ScriptHost {
   /// Refuses a key without a value that the op didn't declare, because its value wasn't sent.
   func checkVisible(_ key: DataKey, _ context: OpContext, _ call: LuaCall) throws {
     guard !context.op.needs(on: loop).contains(where: { $0.key == key }) else { return }
-    let name = context.op.nameBytes
+    let name = context.op.name
     throw usage(
       call,
       "key '\(loop.keys.name(of: key))' isn't in the needs of \(name): a worker sees only declared "
@@ -86,8 +86,8 @@ extension ScriptHost {
   func flowError(unpacking error: any Error) -> FlowError {
     guard let raised = error as? LuaError else { return .from(error) }
     if raised.code == .instructions { return .from(raised) }
-    return (try? flowError(raised: raised.value ?? .string(raised.messageBytes), at: ""))
-      ?? FlowError(raised.flowKind, raised.messageBytes)
+    return (try? flowError(raised: raised.value ?? .string(raised.message), at: ""))
+      ?? FlowError(raised.flowKind, raised.message)
   }
 }
 
@@ -143,7 +143,7 @@ extension LuaVM {
     let folder = FileTarget.folder(of: script)
     // The working directory is in `package.path`. Two characters mean something else in such a path.
     guard !folder.isEmpty, folder != "./",
-      !folder.bytes.contains(where: { ";?".utf8.contains($0) }),
+      !folder.bytes.contains(where: { ";?".bytes.contains($0) }),
       case .reference(let package) = try global("package")
     else { return }
     try set(

@@ -219,7 +219,7 @@ final class WireError: Sendable {
     _ value: LuaValue, _ batch: inout WireBatch, _ host: ScriptHost
   ) -> WireValue {
     if let wired = try? host.wire(value, &batch) { return wired }
-    let text = try? host.vm.tostringBytes(value)
+    let text = try? host.vm.tostring(value)
     return .bytes(text.map { $0 } ?? "?")
   }
 

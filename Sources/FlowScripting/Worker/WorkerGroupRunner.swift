@@ -39,7 +39,7 @@ final class WorkerGroupRunner: ItemExecutorOwner {
     let body = ScriptOpBody(
       host, function, arguments: table, argumentCount: arguments.count)
     let op = Op(
-      nameBytes: group.name, needs: try group.needs.map { try declaration($0) },
+      name: group.name, needs: try group.needs.map { try declaration($0) },
       gives: try group.gives.map { try declaration($0) }, body: body)
     var data: [(ByteString, FlowValue)] = []
     for (name, value) in zip(group.keys, group.data.values) {

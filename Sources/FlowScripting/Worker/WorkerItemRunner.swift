@@ -81,10 +81,10 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     number = pool.makeNumber()
     remaining = work.count
     func declared(_ declarations: [Declaration]) -> [WorkerDeclaration] {
-      declarations.map { WorkerDeclaration(name: $0.nameBytes, type: $0.type.nameBytes) }
+      declarations.map { WorkerDeclaration(name: $0.name, type: $0.type.name) }
     }
     plan = WorkerGroup(
-      code: shared.code, arguments: arguments, name: work.op.nameBytes,
+      code: shared.code, arguments: arguments, name: work.op.name,
       needs: declared(work.op.needs), gives: declared(work.op.gives),
       itemKey: host.loop.keys.name(of: work.itemKey),
       collectKey: work.collectKey.map { host.loop.keys.name(of: $0) }, keys: keys, data: data,

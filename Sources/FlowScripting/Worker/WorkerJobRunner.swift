@@ -49,7 +49,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       host, function, arguments: table, argumentCount: arguments.count)
     // Types were checked where the op was started: here its needs only list the keys it may read.
     let op = Op(
-      nameBytes: place.name, needs: place.visible.map { Declaration($0, .anything) },
+      name: place.name, needs: place.visible.map { Declaration($0, .anything) },
       grace: place.grace,
       body: StandInBody(
         body, index: place.index, label: place.label, attempt: place.attempt,
@@ -59,7 +59,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     for (name, value) in zip(place.keys, place.data.values) {
       data.append((name, try host.value(value, in: place.data)))
     }
-    return op.start(on: host.loop, data: data, sinks: [self])
+    return op.start(on: host.loop, data: InitialData(data), sinks: [self])
   }
 
   /// The argument of a continuation.
@@ -121,13 +121,13 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     let time = host.loop.now()
     switch event.kind {
     case .log:
-      if let text = event.messageBytes { worker.report(id, at: time, .log(text)) }
+      if let text = event.message { worker.report(id, at: time, .log(text)) }
     case .progress:
       if let done = event.done {
         worker.report(id, at: time, .progress(done: done, total: event.total))
       }
     case .set, .replace:
-      guard let key = event.keyBytes, let value else { return }
+      guard let key = event.key, let value else { return }
       var batch = WireBatch()
       // `ctx:set` has refused values that can't travel.
       guard let wired = try? host.wire(value, &batch) else { return }
@@ -135,7 +135,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     case .program, .request, .wait, .programStart, .requestStart:
       if let work = event.work { worker.report(id, at: time, .work(work)) }
     case .remove:
-      if let key = event.keyBytes { worker.report(id, at: time, .set(key, .null, WireBatch())) }
+      if let key = event.key { worker.report(id, at: time, .set(key, .null, WireBatch())) }
     default: break
     }
   }

@@ -130,7 +130,7 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
 
   func start(_ context: OpContext) -> CallState {
     do throws(FlowError) {
-      if let problem = shared.problem(of: context.op.nameBytes) { throw problem }
+      if let problem = shared.problem(of: context.op.name) { throw problem }
       let number = host.workers.makeNumber()
       let job = WorkerJob(
         code: shared.code, arguments: try wireArguments(), kind: .op(try place(context)))
@@ -154,7 +154,7 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
   /// The worker's information about the op's place: its needs and, in a group, the contents of its
   /// item's bucket.
   private func place(_ context: OpContext) throws(FlowError) -> WorkerJob.OpPlace {
-    var visible = context.op.needs.map(\.nameBytes)
+    var visible = context.op.needs.map(\.name)
     if context.index > 0 {
       for entry in context.bucket.entries {
         let name = host.loop.keys.name(of: entry.key)
@@ -163,7 +163,7 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
     }
     let (keys, data) = try host.wire(visible, of: context.bucket)
     return WorkerJob.OpPlace(
-      name: context.op.nameBytes, index: context.index, label: context.labelBytes,
+      name: context.op.name, index: context.index, label: context.label,
       attempt: context.attempt, lineage: context.lineage, span: context.spanOrigin,
       grace: context.grace, memory: memory?.bytes,
       endingError: context.endingError.map { WireError($0, from: host) },
@@ -187,10 +187,10 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
       return nil
     }
     do throws(FlowError) {
-      if let problem = shared.problem(of: work.op.nameBytes) { throw problem }
+      if let problem = shared.problem(of: work.op.name) { throw problem }
       let itemName = host.loop.keys.name(of: work.itemKey)
       let (keys, data) = try host.wire(
-        work.op.needs.map(\.nameBytes).filter { $0 != itemName }, of: work.data)
+        work.op.needs.map(\.name).filter { $0 != itemName }, of: work.data)
       return WorkerItemRunner(
         host, work, shared, arguments: try wireArguments(), keys: keys, data: data)
     } catch {
@@ -279,7 +279,7 @@ private final class WorkerExecution: WorkerTask {
   }
 
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
-    if worker >= 0 { context?.log(error.messageBytes) }
+    if worker >= 0 { context?.log(error.message) }
     end(error)
   }
 

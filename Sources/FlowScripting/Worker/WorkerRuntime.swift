@@ -140,7 +140,7 @@ final class WorkerRuntime {
   private func reportFailures() {
     guard jobs.isEmpty, groups.isEmpty else { return }
     for failure in loop.takeUnobservedFailures() {
-      outbox.add(failure.nameBytes, WireError(failure.error, from: host))
+      outbox.add(failure.name, WireError(failure.error, from: host))
     }
   }
 

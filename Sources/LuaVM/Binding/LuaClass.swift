@@ -98,7 +98,7 @@ public final class LuaClass<Object: LuaObject> {
   public func property<Value: LuaValueConvertible>(
     _ name: String, get: @escaping (Object) throws -> Value
   ) {
-    let label = "\(self.name).\(name)"
+    let label: String = "\(self.name).\(name)"
     members.setters[name] = nil
     members.getters[name] = { call in
       var signature = Signature(label, of: call)
@@ -120,7 +120,7 @@ public final class LuaClass<Object: LuaObject> {
     set: @escaping (inout Object, Value) throws -> Void
   ) {
     property(name, get: get)
-    let label = "\(self.name).\(name)"
+    let label: String = "\(self.name).\(name)"
     members.setters[name] = { call in
       var signature = Signature(label, of: call)
       let value: Value = try signature.newValue()
@@ -140,7 +140,7 @@ public final class LuaClass<Object: LuaObject> {
   public func method<each Argument: LuaValueConvertible, Result: LuaResult>(
     _ name: String, _ body: @escaping (Object, repeat each Argument) throws -> Result
   ) {
-    let label = "\(self.name):\(name)"
+    let label: String = "\(self.name):\(name)"
     members.methods[name] = { call in
       var signature = Signature(label, of: call)
       let object: Object = try signature.object()
@@ -177,7 +177,7 @@ public final class LuaClass<Object: LuaObject> {
   public func mutatingMethod<each Argument: LuaValueConvertible, Result: LuaResult>(
     _ name: String, _ body: @escaping (inout Object, repeat each Argument) throws -> Result
   ) {
-    let label = "\(self.name):\(name)"
+    let label: String = "\(self.name):\(name)"
     members.methods[name] = { call in
       var signature = Signature(label, of: call)
       // First: a wrong one is reported as such, whatever the arguments are.
@@ -237,7 +237,7 @@ public final class LuaClass<Object: LuaObject> {
   public func initializer<each Argument: LuaValueConvertible>(
     _ name: String = "new", _ body: @escaping (repeat each Argument) throws -> Object
   ) {
-    let label = "\(self.name).\(name)"
+    let label: String = "\(self.name).\(name)"
     members.functions[name] = .typed(label, firstArgument: 1, body)
     if members.initializer == nil {
       // The class itself is the first argument.
@@ -340,7 +340,7 @@ struct ClassMembers {
       }
     }
     if type is any Comparable.Type {
-      for (event, isIncluded) in [("__lt", false), ("__le", true)] {
+      for (event, isIncluded) in [("__lt" as String, false), ("__le", true)] {
         metamethods[event] = LuaMember { call in
           var signature = Signature("\(name).\(event)", of: call)
           let left = try signature.argument(type)

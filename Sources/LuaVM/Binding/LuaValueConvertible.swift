@@ -121,7 +121,7 @@ extension LuaVM {
     switch value {
     case .integer(let integer): String(integer)
     case .number(let number): String(number)
-    default: typeNameBytes(of: value).description
+    default: typeName(of: value).description
     }
   }
 }

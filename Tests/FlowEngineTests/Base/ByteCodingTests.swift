@@ -83,10 +83,10 @@ struct ByteCodingTests {
       #expect(reader.isAtEnd)
       return error
     }
-    #expect(read.kind == .http && read.messageBytes == "message" && read.opBytes == "Op")
+    #expect(read.kind == .http && read.message == "message" && read.op == "Op")
     #expect(
-      read.pathBytes == "f/Op" && read.suggestionBytes == "key" && read.placeBytes == "x.lua:1")
-    #expect(read.tracebackBytes == "trace" && read.code == -3 && read.limit == .milliseconds(1500))
+      read.path == "f/Op" && read.suggestion == "key" && read.place == "x.lua:1")
+    #expect(read.traceback == "trace" && read.code == -3 && read.limit == .milliseconds(1500))
     #expect(read.retryAfter == .seconds(2) && read.isRetriable == false && read.isTransient == true)
     #expect(
       read.process?.signal == 9 && read.process?.stdout == "out" && read.process?.hasStderr == false

@@ -5,7 +5,7 @@ func waitingOp(
   _ name: ByteString, _ seconds: Double = 1, needs: [Declaration] = [],
   gives: [Declaration] = [], body: @escaping (OpContext) -> Void = { _ in }
 ) -> Op {
-  Op(nameBytes: name, needs: needs, gives: gives, body: SleepingBody(seconds, body))
+  Op(name: name, needs: needs, gives: gives, body: SleepingBody(seconds, body))
 }
 
 final class SleepingBody: OpBody {

@@ -2,8 +2,8 @@ import FlowEngine
 import Testing
 
 /// What a check says, in the form `error UploadOp: sentence`.
-func said(_ flow: Flow, data: [(ByteString, FlowValue)]? = nil) -> [String] {
-  flow.check(bytes: data).map { "\($0.severity.name) \($0.op): \($0.message)" }
+func said(_ flow: Flow, data: InitialData? = nil) -> [String] {
+  flow.check(data: data).map { "\($0.severity.name) \($0.op): \($0.message)" }
 }
 
 /// An op that no check executes.

@@ -23,7 +23,7 @@ final class ScriptedLogic: MachineLogic {
 
   func data(of state: FlowValue) throws -> [(ByteString, FlowValue)] {
     if state.isNull { return [] }
-    guard let fields = state.fieldsByBytes else {
+    guard let fields = state.fields else {
       throw FlowError.usage("the state of an op that is a step must be a table")
     }
     return fields
@@ -32,7 +32,7 @@ final class ScriptedLogic: MachineLogic {
   func result(of run: Run) throws -> FlowValue { try state(of: run.data) }
 
   func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] {
-    value.fieldsByBytes ?? []
+    value.fields ?? []
   }
 
   private func answer(

@@ -1,5 +1,10 @@
 import FlowEngine
 
+// As in a program that embeds this package: literals are strings.
+typealias StringLiteralType = String
+typealias ExtendedGraphemeClusterType = String
+typealias UnicodeScalarType = String
+
 /// An opaque value with a type name of its own and that of a base.
 final class TestOpaque: OpaqueValue {
   let typeName: ByteString

@@ -2,6 +2,11 @@ import FlowEngine
 @testable import FlowJournal
 import Testing
 
+// As in a program that embeds this package: literals are strings.
+typealias StringLiteralType = String
+typealias ExtendedGraphemeClusterType = String
+typealias UnicodeScalarType = String
+
 /// A store in a folder of its own, which is removed at the end.
 final class TestStore {
   let parent: ByteString

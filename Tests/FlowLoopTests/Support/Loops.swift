@@ -1,5 +1,10 @@
 import FlowLoop
 
+// As in a program that embeds this package: literals are strings.
+typealias StringLiteralType = String
+typealias ExtendedGraphemeClusterType = String
+typealias UnicodeScalarType = String
+
 /// A loop that needs no real time.
 func makeLoop() -> EventLoop { EventLoop(timedBy: VirtualClock()) }
 

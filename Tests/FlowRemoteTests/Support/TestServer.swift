@@ -3,6 +3,11 @@ import FlowRemote
 import Glibc
 import Testing
 
+// As in a program that embeds this package: literals are strings.
+typealias StringLiteralType = String
+typealias ExtendedGraphemeClusterType = String
+typealias UnicodeScalarType = String
+
 /// A `nats-server` on a free port of 127.0.0.1 with a folder of its own, until it is released.
 final class TestServer {
   private(set) var port = 0

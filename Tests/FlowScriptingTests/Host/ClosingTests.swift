@@ -89,7 +89,7 @@ struct ClosingTests {
     #expect(ops.count == 4)
     program.host.close()
     for op in ops {
-      let run = op.start(on: program.loop, data: [("x", .integer(1))])
+      let run = op.start(on: program.loop, data: InitialData([("x", .integer(1))]))
       try run.waitUntilEnd()
       #expect(run.state == .failed, "\(op.name)")
       #expect(run.error?.message.description.contains("closed") == true, "\(op.name)")

@@ -132,7 +132,7 @@ struct EmbeddingTests {
       "return flow.op('AddOp', function(ctx) ctx:set('b', ctx:get('a') + 1) end)")
     let op = try #require(program.host.op(in: value[0]))
     for number in 1...3 {
-      let run = op.start(on: program.loop, data: [("a", .integer(Int64(number)))])
+      let run = op.start(on: program.loop, data: InitialData([("a", .integer(Int64(number)))]))
       try run.wait()
       #expect(run.data.integer("b") == Int64(number) + 1)
     }
@@ -178,7 +178,7 @@ struct EmbeddingTests {
       let results = try inner.run(
         "return flow.op('InnerOp', function(ctx) ctx:set('n', double(ctx:get('n'))) end)")
       let op = try #require(inner.host.op(in: results[0]))
-      let run = op.start(on: inner.loop, data: [("n", .integer(call.integer(1) ?? 0))])
+      let run = op.start(on: inner.loop, data: InitialData([("n", .integer(call.integer(1) ?? 0))]))
       try run.wait()
       return call.answer(.integer(run.data.integer("n") ?? 0))
     }

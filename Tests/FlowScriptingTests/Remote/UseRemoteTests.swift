@@ -32,7 +32,7 @@ struct UseRemoteTests {
   func refused() throws {
     let host = try ScriptHost(vm: LuaVM())
     defer { host.close() }
-    func problem(_ body: () throws(FlowError) -> Void) -> String {
+    func problem(_ body: () throws(FlowError) -> Void) -> ByteString {
       do throws(FlowError) {
         try body()
         return ""

@@ -4,6 +4,11 @@ import FlowScripting
 @_spi(Scripting) import LuaVM
 import Testing
 
+// As in a program that embeds this package: literals are strings.
+typealias StringLiteralType = String
+typealias ExtendedGraphemeClusterType = String
+typealias UnicodeScalarType = String
+
 /// A Swift program that runs scripts: a state, a host and a clock that jumps.
 final class ScriptProgram {
   let host: ScriptHost

@@ -36,7 +36,7 @@ struct TimelineDataTests {
   @Test("Of a long log the summary has the start and the end")
   func excerpt() throws {
     let run = try run()
-    let whole = run.summaryBytes()
+    let whole = run.summary()
     #expect(run.summaryExcerpt(most: 1_000_000) == whole)
     let excerpt = run.summaryExcerpt(most: 20).description
     let lines = excerpt.split(separator: "\n")

@@ -86,7 +86,7 @@ struct SharedTableTests {
     let program = try ScriptProgram()
     let shared = FlowValue.opaque(MapValue([("x", 1)]))
     // A map, because the cycle has to be broken for the check for leaks.
-    let knot = MapValue([])
+    let knot = MapValue()
     knot.set("knot", .opaque(knot))
     defer { knot.set("knot", .null) }
     var deep: FlowValue = 0

@@ -3,6 +3,11 @@ import Glibc
 import Testing
 import Testing
 
+// As in a program that embeds this package: literals are strings.
+typealias StringLiteralType = String
+typealias ExtendedGraphemeClusterType = String
+typealias UnicodeScalarType = String
+
 /// A state with a scheduler and a library `S` for scripts: sleep, spawn, await, timeout.
 final class TestHost {
   let vm: LuaVM

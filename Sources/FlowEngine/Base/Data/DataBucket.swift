@@ -312,9 +312,7 @@ public final class DataBucket {
       }
       next = bucket.parent
     }
-    let texts = names.map(\.description)
-    let nearest = NearestName.of(keys.name(of: key).description, in: texts)
-    return nearest.flatMap { texts.firstIndex(of: $0) }.map { names[$0] }
+    return NearestName.of(keys.name(of: key), in: names)
   }
 
   /// A value under `key` as messages may show it: as a secret when the key is secret.
@@ -364,24 +362,22 @@ extension DataBucket {
 
   /// The value under `name` as a Swift type; nil when it is absent or of another type.
   public func value<Wanted: FlowValueConvertible>(
-    _ name: String, as type: Wanted.Type = Wanted.self
+    _ name: some FlowText, as type: Wanted.Type = Wanted.self
   ) -> Wanted? {
     get(keys.intern(name)).flatMap(Wanted.init(flowValue:))
   }
 
   /// The string under a name; nil when there is none, or a value of another type.
-  public func string(_ name: String) -> String? { value(name) }
+  public func string(_ name: some FlowText) -> String? { value(name) }
   /// The integer under a name; nil when there is none, or a value of another type.
-  public func integer(_ name: String) -> Int64? { value(name) }
+  public func integer(_ name: some FlowText) -> Int64? { value(name) }
   /// The number under a name; nil when there is none, or a value of another type.
-  public func number(_ name: String) -> Double? { value(name) }
+  public func number(_ name: some FlowText) -> Double? { value(name) }
   /// The boolean under a name; nil when there is none, or a value of another type.
-  public func boolean(_ name: String) -> Bool? { value(name) }
+  public func boolean(_ name: some FlowText) -> Bool? { value(name) }
 
   /// The value under a name; nil when there is none.
-  public subscript(name: String) -> FlowValue? { self.get(keys.intern(name)) }
-  /// The same for a name that may have any bytes.
-  package subscript(name: ByteString) -> FlowValue? { self.get(keys.intern(name)) }
+  public subscript(name: some FlowText) -> FlowValue? { self.get(keys.intern(name)) }
 }
 
 /// The data that a run begins with, of values of any types, in order.
@@ -396,22 +392,17 @@ public struct InitialData: ExpressibleByDictionaryLiteral {
   package let entries: [(name: ByteString, value: FlowValue)]
 
   /// Makes data of values in order; of two under one key the later one counts.
-  public init(_ entries: [(name: String, value: FlowValue)]) {
-    self.entries = entries.map { (ByteString($0.name), $0.value) }
+  public init(_ entries: [(name: some FlowText, value: FlowValue)]) {
+    self.entries = entries.map { ($0.name.byteString, $0.value) }
   }
 
-  /// Makes data of values in order, whose keys may have any bytes.
-  package init(bytes entries: [(name: ByteString, value: FlowValue)]) {
-    self.entries = entries
-  }
-
-  public init(dictionaryLiteral elements: (String, any FlowValueConvertible)...) {
-    entries = elements.map { (ByteString($0), $1.flowValue) }
+  public init(dictionaryLiteral elements: (any FlowText, any FlowValueConvertible)...) {
+    entries = elements.map { ($0.byteString, $1.flowValue) }
   }
 
   /// Makes data of a dictionary, in the order of its keys.
-  public init(_ dictionary: [String: any FlowValueConvertible]) {
-    entries = dictionary.map { (ByteString($0), $1.flowValue) }.sorted { $0.0 < $1.0 }
+  public init(_ dictionary: [some FlowText & Hashable: any FlowValueConvertible]) {
+    entries = dictionary.map { ($0.byteString, $1.flowValue) }.sorted { $0.0 < $1.0 }
   }
 
   /// Makes data of a value with named properties, such as a structure that is `Encodable`: each

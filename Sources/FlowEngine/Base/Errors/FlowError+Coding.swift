@@ -119,7 +119,7 @@ extension ByteWriter {
     case .response(let response):
       add(true)
       add(count: response.status)
-      add(list: response.headersByBytes) { writer, header in
+      add(list: response.headers) { writer, header in
         writer.add(header.name)
         writer.add(header.value)
       }

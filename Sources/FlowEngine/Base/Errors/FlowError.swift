@@ -33,9 +33,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     case crashed
 
     /// The name that scripts and reports use.
-    public var name: String { nameBytes.description }
-    /// The bytes of `name`.
-    package var nameBytes: ByteString { ByteString(literal) }
+    public var name: ByteString { ByteString(literal) }
 
     /// The kind with a name; nil for any other text.
     package init?(named name: ByteString) {
@@ -108,30 +106,18 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   package let details: Details
 
   /// The description of the failure; for a cancel the text of its log line.
-  public var message: String { messageBytes.description }
-  /// The bytes of `message`.
-  package var messageBytes: ByteString { details.message }
+  public var message: ByteString { details.message }
   /// The name of the op in which it happened.
-  public var op: String? { opBytes?.description }
-  /// The bytes of `op`.
-  package var opBytes: ByteString? { details.op }
+  public var op: ByteString? { details.op }
   /// The path of that op: the names of everything that encloses it and its own, `publish/ShardsOp
   /// #2/CountOp #1`.
-  public var path: String? { pathBytes?.description }
-  /// The bytes of `path`.
-  package var pathBytes: ByteString? { details.path }
+  public var path: ByteString? { details.path }
   /// The name of a similar key that was perhaps meant.
-  public var suggestion: String? { suggestionBytes?.description }
-  /// The bytes of `suggestion`.
-  package var suggestionBytes: ByteString? { details.suggestion }
+  public var suggestion: ByteString? { details.suggestion }
   /// The place of the code that a timeout has stopped: `upload.lua:12, in flow.sleep`.
-  public var place: String? { placeBytes?.description }
-  /// The bytes of `place`.
-  package var placeBytes: ByteString? { details.place }
+  public var place: ByteString? { details.place }
   /// Where it was raised, as Lua shows it; nil for errors of the engine.
-  public var traceback: String? { tracebackBytes?.description }
-  /// The bytes of `traceback`.
-  package var tracebackBytes: ByteString? { details.traceback }
+  public var traceback: ByteString? { details.traceback }
   /// A number that the op provides with the error; the status of a program, or the system's
   /// `errno`.
   public var code: Int64? { details.code }
@@ -157,29 +143,16 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public var retryAfter: Duration? { details.retryAfter }
 
   /// Makes an error; see the properties.
-  // Disfavored, as are others: literals of this package are bytes, because texts of scripts are put into them.
-  @_disfavoredOverload
   public convenience init(
-    _ kind: Kind = .error, _ message: String, op: String? = nil, traceback: String? = nil,
-    code: Int64? = nil, limit: Duration? = nil, process: ProcessResult? = nil,
-    underlying: (any Error)? = nil, isRetriable: Bool? = nil, retryAfter: Duration? = nil
+    _ kind: Kind = .error, _ message: some FlowText, op: (any FlowText)? = nil,
+    traceback: (any FlowText)? = nil, code: Int64? = nil, limit: Duration? = nil,
+    process: ProcessResult? = nil, underlying: (any Error)? = nil, isRetriable: Bool? = nil,
+    retryAfter: Duration? = nil
   ) {
     self.init(
-      kind, ByteString(message), op: op.map { ByteString($0) },
-      traceback: traceback.map { ByteString($0) }, code: code, payload: nil, limit: limit,
-      process: process, underlying: underlying, isRetriable: isRetriable, retryAfter: retryAfter)
-  }
-
-  /// The same with texts that may have any bytes.
-  package convenience init(
-    _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
-    traceback: ByteString? = nil, code: Int64? = nil,
-    limit: Duration? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
-    isRetriable: Bool? = nil, retryAfter: Duration? = nil
-  ) {
-    self.init(
-      kind, message, op: op, traceback: traceback, code: code, payload: nil, limit: limit,
-      process: process, underlying: underlying, isRetriable: isRetriable, retryAfter: retryAfter)
+      kind, message.byteString, op: op?.byteString, traceback: traceback?.byteString, code: code,
+      payload: nil, limit: limit, process: process, underlying: underlying,
+      isRetriable: isRetriable, retryAfter: retryAfter)
   }
 
   /// Makes an error that a value represents on its loop.
@@ -217,7 +190,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     if let error = error as? SystemError {
       if error.isCancellation { return .cancelled() }
       return FlowError(
-        error.isLackOfMemory ? .memory : .error, error.messageBytes,
+        error.isLackOfMemory ? .memory : .error, error.message,
         code: error.code.map { Int64($0) }, underlying: error)
     }
     let text = text(ofCoding: error) ?? ByteString(String(describing: error))
@@ -231,14 +204,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// It was stopped, for a reason that its line shows.
-  @_disfavoredOverload
-  public static func cancelled(reason: String? = nil) -> FlowError {
-    cancelled(reason: reason.map { ByteString($0) })
-  }
-
-  /// The same with a reason that may have any bytes.
-  package static func cancelled(reason: ByteString? = nil) -> FlowError {
-    FlowError(.cancelled, reason.map { "cancelled: \($0)" as ByteString } ?? "cancelled")
+  public static func cancelled(reason: (any FlowText)? = nil) -> FlowError {
+    FlowError(.cancelled, reason.map { "cancelled: \($0.byteString)" } ?? "cancelled")
   }
 
   /// It took longer than its timeout.
@@ -279,15 +246,15 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   package var logLine: ByteString {
     switch kind {
     case .error, .usage, .stalled, .http, .network, .memory, .time, .crashed:
-      "withError: \(messageBytes)"
-    case .insufficientInput: "withInsufficientInputData: \(messageBytes)"
-    case .mismatchedInput: "withMismatchInputDataType: \(messageBytes)"
-    case .missingOutput: "withMissingOutputData: \(messageBytes)"
-    case .mismatchedOutput: "withMismatchOutputDataType: \(messageBytes)"
+      "withError: \(message)"
+    case .insufficientInput: "withInsufficientInputData: \(message)"
+    case .mismatchedInput: "withMismatchInputDataType: \(message)"
+    case .missingOutput: "withMissingOutputData: \(message)"
+    case .mismatchedOutput: "withMismatchOutputDataType: \(message)"
     case .timeout:
       limit.map { "timedOut after \(FlowValue.text(of: $0))" }
-        ?? "withError: \(messageBytes)"
-    case .cancelled: messageBytes
+        ?? "withError: \(message)"
+    case .cancelled: message
     }
   }
 
@@ -299,8 +266,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// of a timeout, if there are any.
   package var text: ByteString {
     Self.text(
-      messageBytes, isMissingOutput: kind == .missingOutput, path: pathBytes,
-      suggestion: suggestionBytes, place: placeBytes)
+      message, isMissingOutput: kind == .missingOutput, path: path,
+      suggestion: suggestion, place: place)
   }
 
   private static let absentStart: ByteString = "can't find "
@@ -328,7 +295,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// The same error, attributed to `op` if its place isn't known yet.
   func attributed(to op: ByteString, at path: @autoclosure () -> ByteString?) -> FlowError {
-    if self.opBytes != nil, self.pathBytes != nil { return self }
+    if self.op != nil, self.path != nil { return self }
     return with {
       if $0.op == nil { $0.op = op }
       if $0.path == nil { $0.path = path() }
@@ -337,12 +304,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// The timeout with the place of the stopped code, if `error` knows it.
   func located(as error: FlowError?) -> FlowError {
-    guard kind == .timeout, placeBytes == nil, let error, let place = error.placeBytes else {
+    guard kind == .timeout, place == nil, let error, let place = error.place else {
       return self
     }
     return with {
       $0.place = place
-      $0.traceback = error.tracebackBytes
+      $0.traceback = error.traceback
     }
   }
 
@@ -362,9 +329,9 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     _ key: ByteString, _ value: FlowValue, _ wanted: ByteString, _ secrets: SecretTexts?
   ) -> ByteString {
     let shown =
-      secrets?.shownText(of: value) ?? value.logTextBytes.truncated(to: FlowValue.logLimit)
+      secrets?.shownText(of: value) ?? value.logText.truncated(to: FlowValue.logLimit)
     return """
-      <\(key)> in data bucket is <\(shown)> with type <\(value.plain.typeNameBytes)>, \
+      <\(key)> in data bucket is <\(shown)> with type <\(value.plain.typeName)>, \
       but NOT type <\(wanted)>.
       """
   }
@@ -374,7 +341,7 @@ extension FlowError {
   /// The error for other code that is stopped because of this one. A timeout keeps its limit.
   package var asReason: FlowError {
     if kind == .cancelled { return self }
-    return FlowError(.cancelled, "cancelled: \(messageBytes)", limit: limit)
+    return FlowError(.cancelled, "cancelled: \(message)", limit: limit)
   }
 }
 

@@ -13,7 +13,7 @@ extension ProcessEnd {
       return end.mapError { error in
         error.with {
           $0.message = """
-            \(error.messageBytes); \(request.commandText(hiding: secrets)) couldn't be ended and runs on as process \
+            \(error.message); \(request.commandText(hiding: secrets)) couldn't be ended and runs on as process \
             \(reason.pid): \(reason.problem)
             """
         }
@@ -99,7 +99,7 @@ extension FlowError {
   /// The error of a program that was stopped because of it, with the output of the program.
   func carrying(_ result: ProcessResult, hiding secrets: SecretTexts) -> FlowError {
     with {
-      $0.message = messageBytes + result.lastErrorLine(hiding: secrets)
+      $0.message = message + result.lastErrorLine(hiding: secrets)
       $0.process = result
     }
   }
@@ -108,7 +108,7 @@ extension FlowError {
 extension ProcessRequest {
   /// The command as messages show it, without secrets: words with special characters are quoted.
   func commandText(hiding secrets: SecretTexts) -> ByteString {
-    let words = argvBytes.map { word in
+    let words = argv.map { word in
       let isPlain = !word.isEmpty && word.bytes.allSatisfy { Self.plain.contains($0) }
       return isPlain ? word : "'\(word.escapingNUL)'"
     }
@@ -117,5 +117,5 @@ extension ProcessRequest {
   }
 
   private static let plain = Set(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%^".utf8)
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%^".bytes)
 }

@@ -14,30 +14,16 @@ public enum RequestFailure: Sendable {
     /// The status, such as 404.
     public let status: Int
     /// The headers in the order of the response, with names as the server has written them.
-    public var headers: [(name: String, value: String)] {
-      headersByBytes.map { ($0.name.description, $0.value.description) }
-    }
-    /// The bytes of `headers`.
-    package let headersByBytes: [(name: ByteString, value: ByteString)]
+    public let headers: [(name: ByteString, value: ByteString)]
     /// The beginning of the body: at most `bodyLimit` bytes.
     public let body: ByteString
 
     /// Makes the description of a response; cuts the body to `bodyLimit`.
     public init(
-      status: Int, headers: [(name: String, value: String)] = [], body: ByteString = ""
-    ) {
-      self.init(
-        status: status, headers: headers.map { (ByteString($0.name), ByteString($0.value)) },
-        body: body)
-    }
-
-    /// The same with headers that may have any bytes.
-    @_disfavoredOverload
-    package init(
-      status: Int, headers: [(name: ByteString, value: ByteString)], body: ByteString = ""
+      status: Int, headers: [(name: ByteString, value: ByteString)] = [], body: ByteString = ""
     ) {
       self.status = status
-      headersByBytes = headers
+      self.headers = headers
       self.body =
         body.bytes.count > Self.bodyLimit
         ? ByteString(body.bytes.prefix(Self.bodyLimit)) : body

@@ -117,6 +117,6 @@ enum RunIdentifier {
   static func next() -> ByteString {
     let digits = String(process, radix: 16)
     let number = last.add(1, ordering: .relaxed).newValue
-    return ByteString(String(repeating: "0", count: 16 - digits.count) + digits + "-\(number)")
+    return "\(String(repeating: "0" as Character, count: 16 - digits.count))\(digits)-\(number)"
   }
 }

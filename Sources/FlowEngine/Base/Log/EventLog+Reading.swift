@@ -211,13 +211,13 @@ extension ByteString {
 
   private static func escape(_ value: UInt32, isByte: Bool) -> [UInt8] {
     switch value {
-    case 9: return Array("\\t".utf8)
-    case 10: return Array("\\n".utf8)
-    case 13: return Array("\\r".utf8)
+    case 9: return "\\t".bytes
+    case 10: return "\\n".bytes
+    case 13: return "\\r".bytes
     default:
       let digits = String(value, radix: 16, uppercase: true)
-      if !isByte { return Array("\\u{\(digits)}".utf8) }
-      return Array("\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".utf8)
+      if !isByte { return "\\u{\(digits)}".bytes }
+      return Array("\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".bytes)
     }
   }
 }

@@ -460,8 +460,8 @@ public final class EventLog {
     case .none: return "nil"
     case .falsehood: return "false"
     case .truth: return "true"
-    case .integer: return FlowValue.integer(Int64(bitPattern: payload.bits)).logTextBytes
-    case .number: return FlowValue.number(Double(bitPattern: payload.bits)).logTextBytes
+    case .integer: return FlowValue.integer(Int64(bitPattern: payload.bits)).logText
+    case .number: return FlowValue.number(Double(bitPattern: payload.bits)).logText
     case .shortText:
       let length = Int(payload.bits >> 56)
       return ByteString(

@@ -80,8 +80,8 @@ package struct LoggedWork: Sendable {
     self.process = process
     self.byteCount = byteCount
     outcome = error.map { $0.kind == .cancelled ? .cancelled : .failed } ?? .succeeded
-    errorKind = error?.kind.nameBytes
-    self.error = error?.messageBytes.truncated(to: Self.longestError)
+    errorKind = error?.kind.name
+    self.error = error?.message.truncated(to: Self.longestError)
   }
 
   /// Makes the description of a work that starts.
@@ -183,7 +183,7 @@ extension ByteWriter {
     let trace = origin.trace
     for number in [trace.high, trace.low, trace.parent] { add(fixed: Int64(bitPattern: number)) }
     add(trace.isSampled)
-    add(optional: trace.stateBytes) { $0.add($1) }
+    add(optional: trace.state) { $0.add($1) }
     add(optional: origin.place) { writer, place in
       switch place {
       case .execution(let span):
@@ -294,7 +294,7 @@ extension EventLog {
       }
     return LoggedUndo(
       duration: Int64(bitPattern: record.second), outcome: outcome, error: logged.message,
-      errorKind: logged.kind?.nameBytes)
+      errorKind: logged.kind?.name)
   }
 }
 

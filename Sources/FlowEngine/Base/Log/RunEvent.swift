@@ -45,9 +45,7 @@ public struct RunEvent: Sendable {
     case kept
 
     /// The name that scripts use.
-    public var name: String { nameBytes.description }
-    /// The bytes of `name`.
-    package var nameBytes: ByteString { Self.names[Int(rawValue)] }
+    public var name: ByteString { Self.names[Int(rawValue)] }
 
     /// Made once, because reading a list of a million events needs it as often.
     private static let names = allCases.map { ByteString(scriptName: $0) }
@@ -67,13 +65,9 @@ public struct RunEvent: Sendable {
   /// The id of the flow, group or op that encloses the execution; nil for the run itself.
   public let parent: UInt64?
   /// The path of the execution in the run: `publish/ShardsOp #2/CountOp #1`.
-  public var path: String { pathBytes.description }
-  /// The bytes of `path`.
-  package let pathBytes: ByteString
+  public let path: ByteString
   /// The id of the run, unique across processes.
-  public var run: String { runBytes.description }
-  /// The bytes of `run`.
-  package let runBytes: ByteString
+  public let run: ByteString
   /// The worker that executes it, counted from 1; 0 for the loop itself.
   package let lane: Int
   /// The name of the lane; nil for a worker of this process, and for the loop itself.
@@ -82,30 +76,20 @@ public struct RunEvent: Sendable {
   /// could have started.
   public let queued: Duration?
   /// The name of the op that the event is about.
-  public var op: String { opBytes.description }
-  /// The bytes of `op`.
-  package let opBytes: ByteString
+  public let op: ByteString
   /// The op's 1-based index in a group, 0 outside of one.
   public let index: Int
   /// The label of the item, if its group gives labels.
-  public var label: String? { labelBytes?.description }
-  /// The bytes of `label`.
-  package let labelBytes: ByteString?
+  public let label: ByteString?
   /// The 1-based number of the attempt.
   public let attempt: Int
   /// The event in words; see `Kind`.
-  public var message: String? { messageBytes?.description }
-  /// The bytes of `message`.
-  package let messageBytes: ByteString?
+  public let message: ByteString?
   /// The key of a `set`, `replace` or `remove`.
-  public var key: String? { keyBytes?.description }
-  /// The bytes of `key`.
-  package let keyBytes: ByteString?
+  public let key: ByteString?
   /// The text of the value that was set, or of a machine's new state, as a line shows it;
   /// `<redacted>` for a secret.
-  public var value: String? { valueBytes?.description }
-  /// The bytes of `value`.
-  package let valueBytes: ByteString?
+  public let value: ByteString?
   /// The text of the value that was replaced.
   package let oldValue: ByteString?
   /// How much of a `progress` is done.
@@ -123,7 +107,7 @@ extension ByteString {
   fileprivate init(scriptName value: some Any) {
     self.init(
       String(
-        String(describing: value).flatMap { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }))
+        String(describing: value).flatMap { $0.isUppercase ? "_" + $0.lowercased() : String($0) }))
   }
 }
 
@@ -180,20 +164,20 @@ extension RunEvent {
       body(field, Int64(exactly: amount).map { .integer($0) } ?? .number(amount))
     }
     body(.time, .number(seconds))
-    body(.kind, .bytes(kind.nameBytes))
+    body(.kind, .bytes(kind.name))
     add(.id, id)
     add(.parent, parent)
-    add(.path, pathBytes)
-    add(.run, runBytes)
+    add(.path, path)
+    add(.run, run)
     if let laneName { add(.lane, laneName) } else { add(.lane, lane) }
     if let queued { body(.queued, .number(queued.inSeconds)) }
-    add(.op, opBytes)
+    add(.op, op)
     if index > 0 { add(.index, index) }
-    add(.label, labelBytes)
+    add(.label, label)
     add(.attempt, attempt)
-    add(.message, messageBytes)
-    add(.key, keyBytes)
-    add(.value, valueBytes)
+    add(.message, message)
+    add(.key, key)
+    add(.value, value)
     add(.oldValue, oldValue)
     add(amount: done, .done)
     add(amount: total, .total)
@@ -311,15 +295,15 @@ extension EventLog {
     let queued = kind == .start ? queuedTime(of: record) : nil
     return RunEvent(
       nanoseconds: record.time - began, kind: kind, id: id(of: record),
-      parent: parentID(of: record), pathBytes: shown(path(of: record)), runBytes: runID,
+      parent: parentID(of: record), path: shown(path(of: record)), run: runID,
       lane: Int(record.lane), laneName: keys.lanes.name(of: record.lane),
-      queued: queued.map { .nanoseconds($0 - began) }, opBytes: shown(name),
+      queued: queued.map { .nanoseconds($0 - began) }, op: shown(name),
       index: index,
-      labelBytes: index == 0
+      label: index == 0
         ? nil : label(scope: record.scope, position: record.position).map { shown($0) },
-      attempt: record.attempt, messageBytes: message,
-      keyBytes: isSet || kind == .remove ? shown(keys.name(of: DataKey(id: record.key))) : nil,
-      valueBytes: isSet || kind == .state ? text(record.firstPayload) : nil,
+      attempt: record.attempt, message: message,
+      key: isSet || kind == .remove ? shown(keys.name(of: DataKey(id: record.key))) : nil,
+      value: isSet || kind == .state ? text(record.firstPayload) : nil,
       oldValue: kind == .replace ? text(record.secondPayload) : nil,
       done: kind == .progress ? record.firstPayload.number : nil,
       total: kind == .progress ? record.secondPayload.number : nil, work: work, undo: undo)

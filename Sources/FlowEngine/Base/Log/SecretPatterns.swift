@@ -180,7 +180,7 @@ struct SecretPatterns {
   ) -> Bool {
     guard place < bytes.count else { return isCut }
     let rest = bytes[place...]
-    return rest.starts(with: "…".utf8) || rest.starts(with: "...".utf8)
+    return rest.starts(with: "…".bytes) || rest.starts(with: "...".bytes)
       // Lua cuts off the name of a chunk without a mark.
       || place >= longestChunkName && isEndOfName(bytes, place, from: place - longestChunkName)
   }

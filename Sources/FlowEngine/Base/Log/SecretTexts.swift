@@ -33,7 +33,7 @@ package final class SecretTexts: Sendable {
     let text: ByteString
     switch value.plain {
     case .bytes(let bytes): text = bytes
-    case .integer, .number: text = value.plain.logTextBytes
+    case .integer, .number: text = value.plain.logText
     case .null, .boolean, .opaque: return
     }
     guard text.count >= Self.shortest, !SecretValue.mark.contains(text) else { return }
@@ -56,7 +56,7 @@ package final class SecretTexts: Sendable {
     switch value {
     case .opaque(let value): shownText(limit: FlowValue.logLimit) { value.logText(limit: $0) }
     case .bytes(let text): redacted(text).truncated(to: FlowValue.logLimit)
-    default: redacted(value.logTextBytes)
+    default: redacted(value.logText)
     }
   }
 
@@ -64,7 +64,7 @@ package final class SecretTexts: Sendable {
   /// whole: only views cut it.
   func redactedText(of value: FlowValue) -> ByteString? {
     if case .opaque = value { return shownText(of: value) }
-    let text = value.logTextBytes
+    let text = value.logText
     let shown = redacted(text)
     return shown == text ? nil : shown
   }
@@ -72,7 +72,7 @@ package final class SecretTexts: Sendable {
   /// Whether a line may not show the complete text that it would show of a value.
   func hidesPart(of value: FlowValue) -> Bool {
     guard let shown = redactedText(of: value) else { return false }
-    return shown != value.logTextBytes
+    return shown != value.logText
   }
 
   /// The text of something within a number of characters: without secrets, or parts of one.
@@ -97,7 +97,7 @@ package final class SecretTexts: Sendable {
     return (kept + ByteString(Self.ellipsis)).truncated(to: limit)
   }
 
-  private static let ellipsis = Array("…".utf8)
+  private static let ellipsis = "…".bytes
 
   private func redacted(_ text: ByteString, isCut: Bool) -> ByteString {
     // The copy shares its storage, so that no thread waits while a long text is searched.

@@ -9,9 +9,7 @@ public struct TraceContext: Sendable {
   /// Whether the program that began the trace records its spans; true for a trace that begins here.
   public let isSampled: Bool
   /// What other systems keep with the trace: the header or environment variable `tracestate`.
-  public var state: String? { stateBytes?.description }
-  /// The bytes of `state`.
-  package let stateBytes: ByteString?
+  public let state: ByteString?
 
   /// Begins a trace, with a random id.
   public init() {
@@ -19,7 +17,7 @@ public struct TraceContext: Sendable {
     low = .random(in: 0 ... .max)
     parent = 0
     isSampled = true
-    stateBytes = nil
+    state = nil
   }
 
   /// Continues the trace of another program.
@@ -28,14 +26,9 @@ public struct TraceContext: Sendable {
   ///   - traceparent: The header or environment variable `traceparent`. By the rules of W3C, nil is returned
   ///     for an invalid one; later versions are read as far as they are known.
   ///   - state: The header or environment variable `tracestate`; ignored unless it is printable ASCII.
-  @_disfavoredOverload
-  public init?(traceparent: String, state: String? = nil) {
-    self.init(traceparent: ByteString(traceparent), state: state.map { ByteString($0) })
-  }
-
-  /// The same with texts that may have any bytes.
-  package init?(traceparent: ByteString, state: ByteString? = nil) {
-    let parts = traceparent.bytes.split(
+  public init?(traceparent: some FlowText, state: (any FlowText)? = nil) {
+    let state = state?.byteString
+    let parts = traceparent.byteString.split(
       separator: UInt8(ascii: "-"), maxSplits: 4, omittingEmptySubsequences: false)
     guard parts.count >= 4, parts.map(\.count).prefix(4) == [2, 32, 16, 2],
       let version = UInt64(hexadecimal: parts[0]), version != 0xFF,
@@ -53,7 +46,7 @@ public struct TraceContext: Sendable {
       !$0.bytes.isEmpty && $0.bytes.count <= 512
         && $0.bytes.allSatisfy { (0x20...0x7E).contains($0) }
     }
-    self.stateBytes = isKept == true ? state : nil
+    self.state = isKept == true ? state : nil
   }
 
   /// A trace that another process has described.
@@ -62,13 +55,11 @@ public struct TraceContext: Sendable {
     self.low = low
     self.parent = parent
     self.isSampled = isSampled
-    stateBytes = state
+    self.state = state
   }
 
   /// The id of the trace: 32 hexadecimal digits.
-  public var id: String { idBytes.description }
-  /// The bytes of `id`.
-  package var idBytes: ByteString { high.hexadecimal + low.hexadecimal }
+  public var id: ByteString { high.hexadecimal + low.hexadecimal }
 
   /// The same trace, continued at a span.
   package init(_ trace: TraceContext, at span: UInt64) {
@@ -76,19 +67,17 @@ public struct TraceContext: Sendable {
     low = trace.low
     parent = span
     isSampled = trace.isSampled
-    stateBytes = trace.stateBytes
+    state = trace.state
   }
 
   /// The `traceparent` of what a span starts.
   package func traceparent(of span: UInt64) -> ByteString {
-    "00-\(idBytes)-\(span.hexadecimal)-\(isSampled ? "01" : "00")"
+    "00-\(id)-\(span.hexadecimal)-\(isSampled ? "01" : "00")"
   }
 
   /// The header or environment variable `traceparent`, with the span that is continued; nil for a trace that
   /// begins here.
-  public var traceparent: String? { traceparentBytes?.description }
-  /// The bytes of `traceparent`.
-  package var traceparentBytes: ByteString? { parent == 0 ? nil : traceparent(of: parent) }
+  public var traceparent: ByteString? { parent == 0 ? nil : traceparent(of: parent) }
 }
 
 /// Ids of spans. They are computed, so that a program gets that of its op before there are spans.

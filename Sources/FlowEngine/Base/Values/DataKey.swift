@@ -43,17 +43,11 @@ public final class KeyTable {
   }
 
   /// Returns the key of `name`, always the same for the same bytes; allocates nothing when the name is known.
-  public func intern(_ name: String) -> DataKey {
-    var name = name
-    return name.withUTF8 { intern($0) }
-  }
-
-  /// Returns the key of a name that may have any bytes.
-  public func intern(_ name: ByteString) -> DataKey {
-    name.withUnsafeBytes { bytes in
+  public func intern(_ name: some FlowText) -> DataKey {
+    name.withUTF8Bytes { bytes in
       let slot = slot(of: bytes)
       if slots[slot] != 0 { return DataKey(id: slots[slot] - 1) }
-      return insert(name, at: slot)
+      return insert(name.byteString, at: slot)
     }
   }
 

@@ -99,7 +99,7 @@ private struct EncodedPart: Encodable {
     try budget.spend(entries.count, 16, on: value, encoder)
     var container = encoder.container(keyedBy: FieldKey.self)
     for (key, value) in entries {
-      let name = key.logTextBytes
+      let name = key.logText
       try budget.spend(name.count, on: self.value, encoder)
       try container.encode(part(value), forKey: FieldKey(name.description))
     }
@@ -260,7 +260,7 @@ struct SuperKey: CodingKey {
 
 extension Dictionary: EncodableByNumber where Key: FixedWidthInteger, Value: Encodable {
   func encoded(by encoding: ValueEncoding) throws -> FlowValue {
-    let map = MapValue([])
+    let map = MapValue()
     for (key, content) in self {
       guard case .integer(let number) = try encoding.integer(key) else { continue }
       map.set(number, try encoding.part(NumberKey(number)).value(of: content))
@@ -284,7 +284,7 @@ extension Dictionary: DecodableByNumber where Key: FixedWidthInteger, Value: Dec
           throw decoding.wrongKey(Key.self, "string")
         }
         self[try decoding.key(number)] = try decoding.content(content, NumberKey(number))
-      default: throw decoding.wrongKey(Key.self, key.typeNameBytes)
+      default: throw decoding.wrongKey(Key.self, key.typeName)
       }
     }
     for (number, content) in numbers {

@@ -156,9 +156,7 @@ extension FlowValue {
   }
 
   /// The name that log lines and errors use for the value's type.
-  public var typeName: String { typeNameBytes.description }
-  /// The bytes of `typeName`.
-  package var typeNameBytes: ByteString {
+  public var typeName: ByteString {
     switch self {
     case .null: "nil"
     case .boolean: "boolean"
@@ -170,9 +168,7 @@ extension FlowValue {
   }
 
   /// The value as Lua 5.4's `tostring` prints it; opaque values within `logLimit` characters.
-  public var logText: String { logTextBytes.description }
-  /// The bytes of `logText`.
-  package var logTextBytes: ByteString {
+  public var logText: ByteString {
     switch self {
     case .null: "nil"
     case .boolean(let value): value ? "true" : "false"
@@ -226,7 +222,7 @@ extension FlowValue {
 /// A value in a text reads as its line in the log: `"\(run.data["email"] ?? .null)"`.
 extension FlowValue: CustomStringConvertible {
   /// The same as `logText`.
-  public var description: String { logText }
+  public var description: String { logText.description }
 }
 
 // Values written in Swift: `let order: FlowValue = ["article": "apples", "amount": 3, "note": .null]`.
@@ -272,19 +268,16 @@ extension FlowValue: ExpressibleByArrayLiteral {
 
 /// A table with string keys: a `MapValue`. A later value replaces an earlier one under the same key.
 extension FlowValue: ExpressibleByDictionaryLiteral {
-  public init(dictionaryLiteral elements: (String, FlowValue)...) {
-    self = .opaque(MapValue(elements.map { (ByteString($0), $1) }))
+  public init(dictionaryLiteral elements: (any FlowText, FlowValue)...) {
+    self = .opaque(MapValue(elements.map { ($0.byteString, $1) }))
   }
 }
 
 extension FlowValue {
   /// The value in a field of a table; nil when there is none, or this isn't a table.
-  public subscript(name: String) -> Value? { self[ByteString(name)] }
-
-  /// The same for a name that may have any bytes.
-  package subscript(name: ByteString) -> Value? {
+  public subscript(name: some FlowText) -> Value? {
     guard case .opaque(let table) = self else { return nil }
-    return table.field(name)
+    return table.field(name.byteString)
   }
 
   /// The value under an integer key of a table, where lists have the keys from 1 on; nil when there is none,

@@ -194,7 +194,7 @@ extension PlainValue: FlowValueConvertible {
     let made: [any OpaqueValue] = tables.map { table in
       let isEmptyObject = table.list.isEmpty && table.mark == .object
       if table.entries.isEmpty && !isEmptyObject { return ListValue([], jsonMark: table.mark) }
-      return MapValue([], jsonMark: table.mark)
+      return MapValue(jsonMark: table.mark)
     }
     func value(_ atom: Atom) -> FlowValue {
       switch atom {
@@ -217,7 +217,7 @@ extension PlainValue: FlowValueConvertible {
           if case .integer(let number) = entry.key {
             map.set(number, value(entry.value))
           } else {
-            map.set(value(entry.key).logTextBytes, value(entry.value))
+            map.set(value(entry.key).logText, value(entry.value))
           }
         }
       }

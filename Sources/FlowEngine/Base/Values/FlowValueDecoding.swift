@@ -113,7 +113,7 @@ final class ValueDecoding: Decoder {
 
   /// The error for a value that isn't of the wanted type.
   func mismatch(_ wanted: ByteString) -> DecodingError {
-    let got = value.plain.typeNameBytes
+    let got = value.plain.typeName
     let isBroken = got == wanted || wanted.bytes.starts(with: got.bytes)
     return .typeMismatch(
       type,
@@ -347,7 +347,7 @@ extension DataBucket {
   ///
   /// - Throws: A `DecodingError`, see `FlowValueDecoder.decode`, or an error of the type itself.
   public func decoded<Content: Decodable>(as type: Content.Type = Content.self) throws -> Content {
-    let all = MapValue([])
+    let all = MapValue()
     var next: DataBucket? = self
     while let bucket = next {
       for entry in bucket.entries {
@@ -363,7 +363,7 @@ extension DataBucket {
   ///
   /// - Throws: A `DecodingError`, see `FlowValueDecoder.decode`, or an error of the type itself.
   public func decoded<Content: Decodable>(
-    _ name: String, as type: Content.Type = Content.self
+    _ name: some FlowText, as type: Content.Type = Content.self
   ) throws -> Content? {
     try self[name]?.decoded(as: type)
   }

@@ -42,7 +42,7 @@ final class ValueEncoding: Encoder {
   private func map() -> MapValue {
     if case .opaque(let known)? = value, let map = known as? MapValue { return map }
     checkEmpty()
-    let map = MapValue([])
+    let map = MapValue()
     set(.opaque(map))
     return map
   }
@@ -75,7 +75,7 @@ final class ValueEncoding: Encoder {
     let encoding = ValueEncoding(at: path, userInfo, of: Content.self)
     try content.encode(to: encoding)
     // A type without properties.
-    guard let value = encoding.value else { return .opaque(MapValue([])) }
+    guard let value = encoding.value else { return .opaque(MapValue()) }
     if case .opaque(let table) = value, let map = table as? MapValue, map.fields.count == 1,
       let link = map[FoundationForms.linkField], FoundationForms.isLink(Content.self)
     {

@@ -31,7 +31,7 @@ struct ValueRenderer {
         if characters == limit {
           isFull = true
           bytes.removeSubrange(cut...)
-          bytes.append(contentsOf: "…".utf8)
+          bytes.append(contentsOf: "…".bytes)
           return
         }
         characters += 1
@@ -54,7 +54,7 @@ struct ValueRenderer {
       if case .opaque(let value) = element, let inner = value as? ListValue {
         append(inner)
       } else {
-        append(element.logTextBytes)
+        append(element.logText)
       }
     }
     append("}")
@@ -122,13 +122,13 @@ extension PlainValue.Atom {
   /// The text of an atom that is no table.
   fileprivate var logText: ByteString {
     switch self {
-    case .null, .table: FlowValue.null.logTextBytes
+    case .null, .table: FlowValue.null.logText
     case .jsonNull: "null"
-    case .boolean(let value): FlowValue.boolean(value).logTextBytes
-    case .integer(let value): FlowValue.integer(value).logTextBytes
-    case .number(let value): FlowValue.number(value).logTextBytes
-    case .bytes(let value): FlowValue.bytes(value).logTextBytes
-    case .secret: FlowValue.bytes(SecretValue.mark).logTextBytes
+    case .boolean(let value): FlowValue.boolean(value).logText
+    case .integer(let value): FlowValue.integer(value).logText
+    case .number(let value): FlowValue.number(value).logText
+    case .bytes(let value): FlowValue.bytes(value).logText
+    case .secret: FlowValue.bytes(SecretValue.mark).logText
     }
   }
 

@@ -30,9 +30,7 @@ public final class FlowValueType {
   /// Whether the value may be absent.
   public let isOptional: Bool
   /// The type as it was written.
-  public var name: String { nameBytes.description }
-  /// The bytes of `name`.
-  package let nameBytes: ByteString
+  public let name: ByteString
   /// An object that belongs to a type with a predicate, such as the predicate's function.
   public let source: AnyObject?
   let shape: Shape
@@ -42,7 +40,7 @@ public final class FlowValueType {
   package let hasFiles: Bool
 
   init(name: ByteString, isOptional: Bool, shape: Shape, source: AnyObject? = nil) {
-    self.nameBytes = name
+    self.name = name
     self.source = source
     self.isOptional = isOptional
     self.shape = shape
@@ -113,7 +111,7 @@ public final class FlowValueType {
     default: if matches(value) { return nil }
     }
     if hasFiles { return nameWithReason(value) }
-    return missingElement(value).map { "\(nameBytes) (it has no item \($0))" } ?? nameBytes
+    return missingElement(value).map { "\(name) (it has no item \($0))" } ?? name
   }
 
   /// The number of the first element that a list with a hole lacks; nil for anything else.
@@ -320,21 +318,21 @@ extension FlowValueType {
   /// The union of the types; nil when there are none.
   static func union(_ types: [FlowValueType]) -> FlowValueType? {
     var members: [FlowValueType] = []
-    for type in types where !members.contains(where: { $0.nameBytes == type.nameBytes }) {
+    for type in types where !members.contains(where: { $0.name == type.name }) {
       members.append(type)
     }
     guard members.count > 1 else { return members.first }
     let isUnknown = members.contains { $0.isUnknown }
     if isUnknown { return .any }
     var name: ByteString = ""
-    for member in members { name = name.isEmpty ? member.nameBytes : "\(name)|\(member.nameBytes)" }
+    for member in members { name = name.isEmpty ? member.name : "\(name)|\(member.name)" }
     return FlowValueType(name: name, isOptional: false, shape: .union(members))
   }
 
   /// The type of lists with elements of this type.
   var list: FlowValueType {
-    let element = isUnknown || nameBytes.count > Self.maximumNameLength ? .any : present
-    var name = element.nameBytes
+    let element = isUnknown || name.count > Self.maximumNameLength ? .any : present
+    var name = element.name
     if case .union = element.shape { name = "(\(name))" }
     return FlowValueType(name: name + "[]", isOptional: false, shape: .list(element))
   }
@@ -344,7 +342,7 @@ extension FlowValueType {
     guard isOptional else { return self }
     let mark = UInt8(ascii: "?")
     return FlowValueType(
-      name: ByteString(nameBytes.bytes.filter { $0 != mark }), isOptional: false, shape: shape)
+      name: ByteString(name.bytes.filter { $0 != mark }), isOptional: false, shape: shape)
   }
 
   private var isUnknown: Bool {
@@ -411,13 +409,13 @@ extension FlowValueType {
       guard let status = try FileStatus.read(path, follows: true) else { return "no such file" }
       return status.kind == .file ? nil : "it is a \(status.kind.name)"
     } catch {
-      return error.messageBytes
+      return error.message
     }
   }
 
   /// The name of the type, with the first reason why a value isn't of it that is about a file.
   func nameWithReason(_ value: FlowValue) -> ByteString {
-    fileReason(value, isElement: false).map { "\(nameBytes) (\($0))" } ?? nameBytes
+    fileReason(value, isElement: false).map { "\(name) (\($0))" } ?? name
   }
 
   private func fileReason(_ value: FlowValue, isElement: Bool) -> ByteString? {

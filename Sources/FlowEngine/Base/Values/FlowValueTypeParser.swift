@@ -51,7 +51,7 @@ struct ValueTypeParser {
         isOptional = true
       }
     } while consume("|")
-    let text = ByteString(bytes[start..<offset]).trimmingSpaces
+    let text = ByteString(bytes[start..<offset].trimmed(\.isBlank))
     if members.count == 1, let first = members.first, !isOptional, !hasNil {
       return FlowValueType(name: text, isOptional: first.isOptional, shape: first.shape)
     }
@@ -87,7 +87,7 @@ struct ValueTypeParser {
       let inner = try union()
       guard consume(")") else { throw malformed("'(' without ')'") }
       return FlowValueType(
-        name: type(.any).nameBytes, isOptional: inner.isOptional, shape: inner.shape)
+        name: type(.any).name, isOptional: inner.isOptional, shape: inner.shape)
     }
     if consume("{") { return type(.record(try fields())) }
     if let literal = try literal() { return type(.literal(literal)) }
@@ -127,7 +127,7 @@ struct ValueTypeParser {
         (
           ByteString(name),
           FlowValueType(
-            name: type.nameBytes, isOptional: isOptional || type.isOptional, shape: type.shape)
+            name: type.name, isOptional: isOptional || type.isOptional, shape: type.shape)
         ))
       if !consume(","), !consume(";"), bytes[offset...].first != UInt8(ascii: "}") {
         throw malformed("'{' without '}'")
@@ -235,7 +235,7 @@ struct ValueTypeParser {
   }
 
   private mutating func skipSpaces() {
-    while offset < bytes.count, bytes[offset].isSpace { offset += 1 }
+    while offset < bytes.count, bytes[offset].isBlank { offset += 1 }
   }
 
   private mutating func consume(_ character: Unicode.Scalar) -> Bool {
@@ -251,22 +251,7 @@ struct ValueTypeParser {
 }
 
 extension UInt8 {
-  fileprivate var isSpace: Bool { self == 32 || self == 9 }
-
   fileprivate var isWordByte: Bool {
-    switch self {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), 0x80...0xFF:
-      true
-    default: false
-    }
-  }
-}
-
-extension ByteString {
-  /// The text without the spaces around it.
-  fileprivate var trimmingSpaces: ByteString {
-    let text = bytes.drop { $0.isSpace }
-    return ByteString(text.prefix(text.count - text.reversed().prefix { $0.isSpace }.count))
+    isLetter || isDigit || self >= 0x80
   }
 }

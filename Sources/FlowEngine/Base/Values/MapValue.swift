@@ -10,13 +10,15 @@ public final class MapValue: EngineTable {
   package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a table of fields; a later one replaces an earlier one of the same name.
-  public convenience init(_ fields: [(String, FlowValue)]) {
-    self.init(fields.map { (ByteString($0), $1) })
+  public convenience init(_ fields: [(some FlowText, FlowValue)] = [(ByteString, FlowValue)]()) {
+    self.init(fields, jsonMark: nil)
   }
 
-  /// The same with names that may have any bytes.
-  @_disfavoredOverload
-  package init(_ fields: [(ByteString, FlowValue)], jsonMark: PlainValue.JSONMark? = nil) {
+  /// Makes one that is marked for JSON.
+  package init(
+    _ fields: [(some FlowText, FlowValue)] = [(ByteString, FlowValue)](),
+    jsonMark: PlainValue.JSONMark?
+  ) {
     self.jsonMark = jsonMark
     for (name, value) in fields { set(name, value) }
   }
@@ -26,7 +28,7 @@ public final class MapValue: EngineTable {
   convenience init?(copying table: any OpaqueValue) {
     if let map = table as? MapValue {
       guard map.numbered.isEmpty else { return nil }
-      self.init(map.fields, jsonMark: map.jsonMark)
+      self.init(map.fields.map { ($0.name, $0.value) }, jsonMark: map.jsonMark)
       return
     }
     guard let copy = table.plainCopy(), case .table(let root) = copy.root,
@@ -36,7 +38,7 @@ public final class MapValue: EngineTable {
       guard case .bytes = entry.key else { return nil }
     }
     guard case .opaque(let opaque) = copy.flowValue else { return nil }
-    self.init((opaque as? MapValue)?.fields ?? [])
+    self.init((opaque as? MapValue)?.fields.map { ($0.name, $0.value) } ?? [])
   }
 
   deinit {
@@ -46,16 +48,13 @@ public final class MapValue: EngineTable {
   }
 
   /// The value of a field.
-  public subscript(name: String) -> FlowValue? { self[ByteString(name)] }
-
-  /// The same for a name that may have any bytes.
-  package subscript(name: ByteString) -> FlowValue? { index[name].map { fields[$0].value } }
+  public subscript(name: some FlowText) -> FlowValue? {
+    index[name.byteString].map { fields[$0].value }
+  }
 
   /// Sets a field; `.null` isn't kept.
-  public func set(_ name: String, _ value: FlowValue) { set(ByteString(name), value) }
-
-  /// The same for a name that may have any bytes.
-  package func set(_ name: ByteString, _ value: FlowValue) {
+  public func set(_ name: some FlowText, _ value: FlowValue) {
+    let name = name.byteString
     if let place = index[name] {
       fields[place].value = value
     } else if !value.isNull {
@@ -96,7 +95,7 @@ public final class MapValue: EngineTable {
     }
   }
 
-  func makeEmpty() -> any EngineTable { MapValue([], jsonMark: jsonMark) }
+  func makeEmpty() -> any EngineTable { MapValue(jsonMark: jsonMark) }
 
   func fill(from other: any EngineTable, _ convert: (FlowValue) throws -> FlowValue) rethrows {
     guard let other = other as? MapValue else { return }
@@ -136,7 +135,7 @@ public final class MapValue: EngineTable {
         switch part.value {
         case .opaque(let value): value.logText(limit: rest)
         case .bytes(let value): value.truncated(to: rest)
-        default: part.value.logTextBytes
+        default: part.value.logText
         }
       let key: ByteString = part.key.map { "\($0) = " } ?? ""
       let shown: ByteString = "\(number > 0 ? ", " : "")\(key)\(value)"

@@ -77,7 +77,7 @@ extension DataBucket {
   /// The Swift value that was stored with `FlowValue.object` under a name; nil when there is none, or
   /// one of another type.
   public func object<Content>(
-    _ name: String, as type: Content.Type = Content.self
+    _ name: some FlowText, as type: Content.Type = Content.self
   ) -> Content? {
     self[name].flatMap { $0.object(as: type) }
   }

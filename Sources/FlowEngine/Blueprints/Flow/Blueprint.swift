@@ -125,7 +125,7 @@ extension Flow {
 }
 
 extension Blueprint: LogParts {
-  func nameOfPart(at position: UInt32) -> ByteString? { step(at: position)?.op.nameBytes }
+  func nameOfPart(at position: UInt32) -> ByteString? { step(at: position)?.op.name }
 
   var partCount: Int? {
     guard cases.isEmpty else { return nil }

@@ -74,17 +74,10 @@ extension Flow {
   /// of the flow.
   @discardableResult
   public func `case`(
-    _ key: String, _ value: String, file: StaticString = #fileID, line: UInt = #line
+    _ key: some FlowText, _ value: some FlowText, file: StaticString = #fileID,
+    line: UInt = #line
   ) -> Flow {
-    `case`(ByteString(key), ByteString(value), file: file, line: line)
-  }
-
-  /// The same with texts that may have any bytes.
-  @discardableResult @_disfavoredOverload
-  package func `case`(
-    _ key: ByteString, _ value: ByteString, file: StaticString = #fileID, line: UInt = #line
-  ) -> Flow {
-    branch(.equals(key: key, value: value), file, line)
+    branch(.equals(key: key.byteString, value: value.byteString), file, line)
   }
 
   /// Starts a branch that is taken when `predicate` matches and no earlier branch is taken.
@@ -116,14 +109,14 @@ extension Flow {
   @discardableResult
   public func combine(file: StaticString = #fileID, line: UInt = #line) -> Flow {
     if let problem = problemOfCombine() {
-      misuse("flow '\(nameBytes)': \(problem)", file: file, line: line)
+      misuse("flow '\(name)': \(problem)", file: file, line: line)
     }
     return change { $0.combine() }
   }
 
   private func branch(_ condition: CaseCondition, _ file: StaticString, _ line: UInt) -> Flow {
     if let problem = problem(of: condition) {
-      misuse("flow '\(nameBytes)': \(problem)", file: file, line: line)
+      misuse("flow '\(name)': \(problem)", file: file, line: line)
     }
     return change { $0.beginBranch(condition) }
   }
@@ -299,7 +292,7 @@ final class ClosurePredicate: CasePredicate {
 final class NamedPlace: OpBody {
   func start(_ context: OpContext) -> CallState { .finished }
 
-  static func op(_ name: ByteString) -> Op { Op(nameBytes: name, body: NamedPlace()) }
+  static func op(_ name: ByteString) -> Op { Op(name: name, body: NamedPlace()) }
 
   /// The bytes of such an op, roughly.
   static var byteCount: Int { 512 }

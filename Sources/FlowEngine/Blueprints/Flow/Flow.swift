@@ -20,22 +20,18 @@ public final class Flow: Op {
   /// - Parameters:
   ///   - name: The name in lines and errors.
   ///   - doc: What the flow does, for people.
-  public convenience init(_ name: String = "Flow", doc: String? = nil) {
-    self.init(bytes: ByteString(name), doc: doc.map { ByteString($0) })
-  }
-
-  /// A flow without steps, whose name may have any bytes.
-  package init(bytes name: ByteString, doc: ByteString? = nil) {
+  public init(_ name: some FlowText = "Flow" as ByteString, doc: (any FlowText)? = nil) {
     blueprint = Blueprint()
     super.init(
-      flowNamed: name, doc: doc, declarations: blueprint.declarations, policy: nil)
+      flowNamed: name.byteString, doc: doc?.byteString, declarations: blueprint.declarations,
+      policy: nil)
   }
 
   private init(
     copying other: Flow, name: ByteString, declarations: Declarations, policy: OpPolicy?
   ) {
     blueprint = other.blueprint
-    super.init(flowNamed: name, doc: other.docBytes, declarations: declarations, policy: policy)
+    super.init(flowNamed: name, doc: other.doc, declarations: declarations, policy: policy)
   }
 
   /// The number of steps.
@@ -45,12 +41,10 @@ public final class Flow: Op {
   package var ownData: [(name: ByteString, value: FlowValue)] { blueprint.data }
 
   /// Makes a separate flow with the same steps, data and callbacks.
-  public func copy(name: String? = nil) -> Flow { copy(bytes: name.map { ByteString($0) }) }
-
-  /// The same with a name that may have any bytes.
-  package func copy(bytes name: ByteString?) -> Flow {
+  public func copy(name: (any FlowText)? = nil) -> Flow {
     Flow(
-      copying: self, name: name ?? self.nameBytes, declarations: declarations, policy: policy)
+      copying: self, name: name?.byteString ?? self.name, declarations: declarations,
+      policy: policy)
   }
 
   override func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {
@@ -64,17 +58,13 @@ public final class Flow: Op {
 
   /// Adds initial data; a later value replaces an earlier one under the same key.
   @discardableResult
-  public func data(_ name: String, _ value: FlowValue) -> Flow { data(ByteString(name), value) }
-
-  /// The same with a key that may have any bytes.
-  @discardableResult @_disfavoredOverload
-  package func data(_ name: ByteString, _ value: FlowValue) -> Flow {
-    change { $0.setData(name, value) }
+  public func data(_ name: some FlowText, _ value: FlowValue) -> Flow {
+    change { $0.setData(name.byteString, value) }
   }
 
   /// Sets one initial value; see `data(_:)`.
   @discardableResult
-  public func data(_ name: String, _ value: some FlowValueConvertible) -> Flow {
+  public func data(_ name: some FlowText, _ value: some FlowValueConvertible) -> Flow {
     data(name, value.flowValue)
   }
 
@@ -139,17 +129,11 @@ public final class Flow: Op {
   /// Sets the key under which a group passes an item to the flow, and the key that the group
   /// collects; nil leaves each unchanged.
   @discardableResult
-  public func primary(input: String? = nil, output: String? = nil) -> Flow {
-    primary(inputBytes: input.map { ByteString($0) }, outputBytes: output.map { ByteString($0) })
-  }
-
-  /// The same with keys that may have any bytes.
-  @discardableResult
-  package func primary(inputBytes input: ByteString?, outputBytes output: ByteString?) -> Flow {
+  public func primary(input: (any FlowText)? = nil, output: (any FlowText)? = nil) -> Flow {
     declare(
       needs: declarations.needs, gives: declarations.gives,
-      primaryInput: input ?? declarations.givenPrimaryInput,
-      primaryOutput: output ?? declarations.givenPrimaryOutput)
+      primaryInput: input?.byteString ?? declarations.givenPrimaryInput,
+      primaryOutput: output?.byteString ?? declarations.givenPrimaryOutput)
   }
 
   private func declare(needs: [Declaration], gives: [Declaration]) -> Flow {
@@ -189,12 +173,12 @@ public final class Flow: Op {
 
   /// The key under which a group passes it an item: its own or, when it declares no needs, that of
   /// the op that is its only step.
-  package override var primaryInputBytes: ByteString? {
+  public override var primaryInput: ByteString? {
     declarer { !$0.needs.isEmpty || $0.primaryInput != nil }?.declarations.primaryInput
   }
 
   /// The key whose value a group collects, in the same way.
-  package override var primaryOutputBytes: ByteString? {
+  public override var primaryOutput: ByteString? {
     declarer { !$0.gives.isEmpty || $0.primaryOutput != nil }?.declarations.primaryOutput
   }
 

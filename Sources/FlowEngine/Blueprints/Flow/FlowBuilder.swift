@@ -87,8 +87,8 @@ extension Flow {
   ///   - line: The line that it names.
   ///   - steps: The steps.
   public convenience init(
-    _ name: String = "Flow", doc: String? = nil, file: StaticString = #fileID,
-    line: UInt = #line, @FlowBuilder steps: () -> [any FlowComponent]
+    _ name: some FlowText = "Flow" as ByteString, doc: (any FlowText)? = nil,
+    file: StaticString = #fileID, line: UInt = #line, @FlowBuilder steps: () -> [any FlowComponent]
   ) {
     self.init(name, doc: doc)
     for component in steps() {
@@ -108,7 +108,7 @@ extension Flow {
   fileprivate func addBranch(_ components: [any FlowComponent]) {
     for component in components {
       if component is Case || component is Otherwise {
-        misuse("flow '\(nameBytes)': cases don't nest: put a flow inside a case instead")
+        misuse("flow '\(name)': cases don't nest: put a flow inside a case instead")
       }
       component.add(to: self)
     }
@@ -139,7 +139,7 @@ public struct Grouped: FlowComponent {
   ///   - output: The key of the results, in the order of the list; nil collects nothing.
   ///   - maxConcurrent: How many items execute at the same time.
   public init(
-    _ op: some OpConvertible, over input: String, into output: String? = nil,
+    _ op: some OpConvertible, over input: some FlowText, into output: (any FlowText)? = nil,
     maxConcurrent: Int = 3
   ) {
     self.init(op, GroupDispatcher(input: input, output: output, maxConcurrent: maxConcurrent))
@@ -151,7 +151,7 @@ public struct Grouped: FlowComponent {
 /// A branch, taken when its condition holds and no earlier case is taken; see `Flow.case`.
 public struct Case: FlowComponent {
   private enum Condition {
-    case equals(String, String)
+    case equals(ByteString, ByteString)
     case predicate(any CasePredicate)
   }
 
@@ -160,9 +160,9 @@ public struct Case: FlowComponent {
 
   /// A branch that is taken when `key` holds the string `value`.
   public init(
-    _ key: String, _ value: String, @FlowBuilder steps: () -> [any FlowComponent]
+    _ key: some FlowText, _ value: some FlowText, @FlowBuilder steps: () -> [any FlowComponent]
   ) {
-    condition = .equals(key, value)
+    condition = .equals(key.byteString, value.byteString)
     self.steps = steps()
   }
 

@@ -55,41 +55,25 @@ public final class GroupDispatcher {
   ///     `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   ///     starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
   ///     label.
-  public convenience init(
-    input: String, output: String? = nil, maxConcurrent: Int = 3,
-    allowFailure: Bool = false, allowEmpty: Bool = false, failures: String? = nil,
-    as itemKey: String? = nil, collect: String? = nil, absent: FlowValue? = nil,
+  public init(
+    input: some FlowText, output: (any FlowText)? = nil, maxConcurrent: Int = 3,
+    allowFailure: Bool = false, allowEmpty: Bool = false, failures: (any FlowText)? = nil,
+    as itemKey: (any FlowText)? = nil, collect: (any FlowText)? = nil, absent: FlowValue? = nil,
     rate: RateLimit? = nil, holdsSlots: Bool = false,
-    label: ((_ item: FlowValue) throws -> String?)? = nil
+    label: ((_ item: FlowValue) throws -> (any FlowText)?)? = nil
   ) {
-    self.init(
-      inputBytes: ByteString(input), output: output.map { ByteString($0) },
-      maxConcurrent: maxConcurrent, allowFailure: allowFailure, allowEmpty: allowEmpty,
-      failures: failures.map { ByteString($0) }, as: itemKey.map { ByteString($0) },
-      collect: collect.map { ByteString($0) }, absent: absent, rate: rate, holdsSlots: holdsSlots,
-      label: label.map { label in { try label($0).map { ByteString($0) } } })
-  }
-
-  /// The same with keys and labels that may have any bytes.
-  package init(
-    inputBytes input: ByteString, output: ByteString? = nil, maxConcurrent: Int = 3,
-    allowFailure: Bool = false, allowEmpty: Bool = false, failures: ByteString? = nil,
-    as itemKey: ByteString? = nil, collect: ByteString? = nil, absent: FlowValue? = nil,
-    rate: RateLimit? = nil, holdsSlots: Bool = false,
-    label: ((_ item: FlowValue) throws -> ByteString?)? = nil
-  ) {
-    self.input = input
-    self.output = output
+    self.input = input.byteString
+    self.output = output?.byteString
     self.maxConcurrent = maxConcurrent
     self.allowFailure = allowFailure
     self.allowEmpty = allowEmpty
-    self.failures = failures
-    self.itemKey = itemKey
-    self.collect = collect
+    self.failures = failures?.byteString
+    self.itemKey = itemKey?.byteString
+    self.collect = collect?.byteString
     self.absent = absent.flatMap { $0.isNull ? nil : $0 }
     self.rate = rate
     self.holdsSlots = holdsSlots
-    self.label = label
+    self.label = label.map { label in { try label($0)?.byteString } }
   }
 }
 
@@ -97,15 +81,15 @@ extension GroupDispatcher {
   /// Why a group of `op` is impossible; nil when it is possible. A run fails with this problem.
   package func problem(with op: Op) -> ByteString? {
     if maxConcurrent < 1 { return "max_concurrent is \(maxConcurrent), but must be 1 or more" }
-    if itemKey ?? op.primaryInputBytes == nil {
-      return "a group of [\(op.nameBytes)] has no key for its items: give 'as' or a primary input"
+    if itemKey ?? op.primaryInput == nil {
+      return "a group of [\(op.name)] has no key for its items: give 'as' or a primary input"
     }
-    if output != nil, collect ?? op.primaryOutputBytes == nil {
+    if output != nil, collect ?? op.primaryOutput == nil {
       return
-        "a group of [\(op.nameBytes)] has no key to collect: give 'collect' or a primary output"
+        "a group of [\(op.name)] has no key to collect: give 'collect' or a primary output"
     }
     if output == nil, absent != nil {
-      return "a group of [\(op.nameBytes)] has a value for absent outputs, but no output"
+      return "a group of [\(op.name)] has a value for absent outputs, but no output"
     }
     return nil
   }
@@ -119,6 +103,6 @@ extension RateLimit {
 extension Op {
   /// Whether the op may succeed without a value under a key, because it declares the key optional.
   func mayLeaveOut(_ output: ByteString?) -> Bool {
-    gives.contains { $0.nameBytes == output && $0.type.isOptional }
+    gives.contains { $0.name == output && $0.type.isOptional }
   }
 }

@@ -3,28 +3,18 @@ public struct CachePolicy: Sendable, Equatable {
   /// The age from which on a result isn't used any more; nil for no limit.
   public var expires: Duration?
   /// Results of another version aren't used.
-  public var version: String {
-    get { versionBytes.description }
-    set { versionBytes = ByteString(newValue) }
-  }
-  /// The bytes of `version`.
-  package var versionBytes: ByteString
+  public var version: ByteString
   /// Computes a value that counts instead of what the op is given.
   package var key: (any CacheKeyRule)?
 
   /// A policy; by default results never expire.
-  public init(expires: Duration? = nil, version: String = "") {
-    self.init(expires: expires, versionBytes: ByteString(version))
-  }
-
-  /// The same with a version that may have any bytes.
-  package init(expires: Duration? = nil, versionBytes: ByteString) {
+  public init(expires: Duration? = nil, version: some FlowText = "" as ByteString) {
     self.expires = expires
-    self.versionBytes = versionBytes
+    self.version = version.byteString
   }
 
   public static func == (left: CachePolicy, right: CachePolicy) -> Bool {
-    left.expires == right.expires && left.versionBytes == right.versionBytes
+    left.expires == right.expires && left.version == right.version
       && left.key === right.key
   }
 }

@@ -1,19 +1,17 @@
 /// Why a machine can't be made.
 public struct MachineProblem: Error, CustomStringConvertible {
   /// The problem in words.
-  public var message: String { messageBytes.description }
-  /// The bytes of `message`.
-  package let messageBytes: ByteString
+  public let message: ByteString
   /// The place of the problem; see `MachineLogic.position(of:)`. Negative for the machine as a
   /// whole.
   public let place: Int
 
   init(_ message: ByteString, at place: Int = -1) {
-    self.messageBytes = message
+    self.message = message
     self.place = place
   }
 
-  public var description: String { messageBytes.description }
+  public var description: String { message.description }
 }
 
 extension MachineDefinition {
@@ -33,8 +31,8 @@ extension MachineDefinition {
   /// The declared step whose name is the nearest to that of another one, as the end of a message; empty when none is
   /// near.
   func hint(for step: Int, _ name: (Int) -> ByteString) -> ByteString {
-    let known = steps.compactMap(\.number).map { name($0).description }
-    return NearestName.of(name(step).description, in: known).map { " (did you mean '\($0)'?)" }
+    let known = steps.compactMap(\.number).map(name)
+    return NearestName.of(name(step), in: known).map { " (did you mean '\($0)'?)" }
       ?? ""
   }
 }

@@ -4,25 +4,22 @@ public struct CodeForm {
   /// hashing only.
   public let bytes: [UInt8]
   /// Where the code was written, such as `ship.lua:31`; nil when that isn't known.
-  public var place: String? { placeBytes?.description }
-  /// The bytes of `place`.
-  package let placeBytes: ByteString?
+  public let place: ByteString?
   /// Lists what the code consists of, for people. Called on the loop's thread, and only where the form is new or differs
   /// from an earlier one.
   package let details: () throws -> [CodeDetail]
 
   /// Makes a form of bytes.
-  public init(_ bytes: [UInt8], place: String? = nil) {
-    self.init(bytes, placeBytes: place.map { ByteString($0) })
+  public init(_ bytes: [UInt8], place: (any FlowText)? = nil) {
+    self.init(bytes, place: place?.byteString, details: { [] })
   }
 
-  /// The same with a place that may have any bytes.
+  /// Makes a form with a list of what the code consists of.
   package init(
-    _ bytes: [UInt8], placeBytes: ByteString?,
-    details: @escaping () throws -> [CodeDetail] = { [] }
+    _ bytes: [UInt8], place: ByteString?, details: @escaping () throws -> [CodeDetail]
   ) {
     self.bytes = bytes
-    self.placeBytes = placeBytes
+    self.place = place
     self.details = details
   }
 }
@@ -89,7 +86,7 @@ package struct CodeFormWriter {
   /// The form of what was added.
   package func form(
     place: ByteString? = nil, details: @escaping () throws -> [CodeDetail] = { [] }
-  ) -> CodeForm { CodeForm(bytes, placeBytes: place, details: details) }
+  ) -> CodeForm { CodeForm(bytes, place: place, details: details) }
 
   /// Adds bytes.
   package mutating func add(_ text: ByteString) { add(text.bytes) }

@@ -1,19 +1,13 @@
 /// A key that an op declares, with its type.
 public struct Declaration {
   /// The key.
-  public var name: String { nameBytes.description }
-  /// The bytes of `name`.
-  package let nameBytes: ByteString
+  public let name: ByteString
   /// The type that its value must have.
   public let type: FlowValueType
 
   /// Declares a key with its type.
-  @_disfavoredOverload
-  public init(_ name: String, _ type: FlowValueType) { self.init(ByteString(name), type) }
-
-  /// The same with a key that may have any bytes.
-  package init(_ name: ByteString, _ type: FlowValueType) {
-    self.nameBytes = name
+  public init(_ name: some FlowText, _ type: FlowValueType) {
+    self.name = name.byteString
     self.type = type
   }
 }
@@ -43,12 +37,12 @@ final class Declarations {
     needs: [Declaration] = [], gives: [Declaration] = [], primaryInput: ByteString? = nil,
     primaryOutput: ByteString? = nil
   ) {
-    self.needs = needs.sorted { $0.nameBytes < $1.nameBytes }
-    self.gives = gives.sorted { $0.nameBytes < $1.nameBytes }
+    self.needs = needs.sorted { $0.name < $1.name }
+    self.gives = gives.sorted { $0.name < $1.name }
     givenPrimaryInput = primaryInput
     givenPrimaryOutput = primaryOutput
-    self.primaryInput = primaryInput ?? (needs.count == 1 ? needs[0].nameBytes : nil)
-    self.primaryOutput = primaryOutput ?? (gives.count == 1 ? gives[0].nameBytes : nil)
+    self.primaryInput = primaryInput ?? (needs.count == 1 ? needs[0].name : nil)
+    self.primaryOutput = primaryOutput ?? (gives.count == 1 ? gives[0].name : nil)
     hasNeeds = !needs.isEmpty
     hasGives = !gives.isEmpty
     hasFiles = needs.contains { $0.type.hasFiles } || gives.contains { $0.type.hasFiles }
@@ -124,8 +118,8 @@ final class ResolvedDeclarations {
 
   init(_ declarations: Declarations, _ keys: KeyTable) {
     self.keys = keys
-    needs = declarations.needs.map { (keys.intern($0.nameBytes), $0.type) }
-    gives = declarations.gives.map { (keys.intern($0.nameBytes), $0.type) }
+    needs = declarations.needs.map { (keys.intern($0.name), $0.type) }
+    gives = declarations.gives.map { (keys.intern($0.name), $0.type) }
     quickNeeds = Self.quick(needs)
     quickGives = Self.quick(gives)
   }

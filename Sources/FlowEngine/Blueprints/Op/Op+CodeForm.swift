@@ -14,12 +14,12 @@ extension Op: CodeHolder {
     // Ops may be nested at any depth, so that none is written within another.
     while next < ops.count {
       let op = ops[next]
-      if next > 0 { writer.add(op.nameBytes) }
+      if next > 0 { writer.add(op.name) }
       let own = next > 0 ? try op.ownCodeForm() : nil
       next += 1
       writer.add(own != nil)
       if let own {
-        place = place ?? own.placeBytes
+        place = place ?? own.place
         forms.append(own)
         writer.add(own.bytes)
         continue
@@ -41,13 +41,13 @@ extension Op: CodeHolder {
           writer.add(number)
         case .code(let holder):
           let form = try holder.codeForm()
-          place = place ?? form?.placeBytes
+          place = place ?? form?.place
           if let form { forms.append(form) }
           writer.add("code")
           writer.add(form?.bytes ?? [])
         case .value(let value):
           writer.add("value")
-          writer.add(value.logTextBytes)
+          writer.add(value.logText)
         }
       }
     }
@@ -172,8 +172,8 @@ extension OpPolicy {
     if let grace { texts.append("grace \(grace)") }
     if let effect { texts.append("effect \(effect.rawValue)") }
     if let cache {
-      texts.append("cache \(cache.expires.map { "\($0)" } ?? "")")
-      code.append(.text(cache.versionBytes))
+      texts.append("cache \(cache.expires.map { String(describing: $0) } ?? "")")
+      code.append(.text(cache.version))
       if let key = cache.key as? any CodeHolder { code += [.text("key"), .code(key)] }
     }
     if let undo { code += [.text("undo"), .code(undo)] }
@@ -187,7 +187,7 @@ extension GroupDispatcher {
   package var codeParts: [CodePart] {
     let keys = [input, output, failures, itemKey, collect].map { $0.map { "=" + $0 } ?? "" }
     var parts: [CodePart] = keys.map { .text($0) }
-    let rate = self.rate.map { " rate \($0.count) \($0.period)" } ?? ""
+    let rate: String = self.rate.map { " rate \($0.count) \($0.period)" } ?? ""
     let text: String = "group \(maxConcurrent) \(allowFailure) \(allowEmpty) \(holdsSlots)\(rate)"
     parts.append(.text(ByteString(text)))
     return parts + [.value(absent ?? .null), .value(labelSource)]

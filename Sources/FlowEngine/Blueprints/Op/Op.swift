@@ -3,13 +3,9 @@
 /// Confined to one thread, like the loop that runs it.
 public class Op {
   /// The name in lines and errors.
-  public var name: String { nameBytes.description }
-  /// The bytes of `name`.
-  package let nameBytes: ByteString
+  public let name: ByteString
   /// What the op does, for people.
-  public var doc: String? { docBytes?.description }
-  /// The bytes of `doc`.
-  package let docBytes: ByteString?
+  public let doc: ByteString?
   /// nil for a flow, which the engine executes itself.
   public let body: (any OpBody)?
   /// Saves the hot path a dynamic cast.
@@ -47,35 +43,23 @@ public class Op {
   ///   - body: The op's work.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
-  public convenience init(
-    name: String, doc: String? = nil, needs: [Declaration] = [],
-    gives: [Declaration] = [], primaryInput: String? = nil, primaryOutput: String? = nil,
-    retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: (any OpBody)? = nil, body: any OpBody, file: StaticString = #fileID, line: UInt = #line
+  public init(
+    name: some FlowText, doc: (any FlowText)? = nil, needs: [Declaration] = [],
+    gives: [Declaration] = [], primaryInput: (any FlowText)? = nil,
+    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, undo: (any OpBody)? = nil, body: any OpBody,
+    file: StaticString = #fileID, line: UInt = #line
   ) {
-    self.init(
-      nameBytes: ByteString(name), doc: doc.map { ByteString($0) }, needs: needs, gives: gives,
-      primaryInput: primaryInput.map { ByteString($0) },
-      primaryOutput: primaryOutput.map { ByteString($0) }, retry: retry, timeout: timeout,
-      grace: grace, undo: undo, body: body, file: file, line: line)
-  }
-
-  /// The same with texts that may have any bytes.
-  package init(
-    nameBytes name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
-    gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
-    retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: (any OpBody)? = nil, body: any OpBody, file: StaticString = #fileID, line: UInt = #line
-  ) {
-    self.nameBytes = name
-    self.docBytes = doc
+    self.name = name.byteString
+    self.doc = doc?.byteString
     self.body = body
     isFlow = false
     mayBeBusy = body.mayBeBusy
     policy = .make(
       nil, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
     declarations = Declarations(
-      needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
+      needs: needs, gives: gives, primaryInput: primaryInput?.byteString,
+      primaryOutput: primaryOutput?.byteString)
     hasNeeds = declarations.hasNeeds
     hasGives = declarations.hasGives
   }
@@ -84,9 +68,9 @@ public class Op {
   ///
   /// `needs` and `gives` map keys to types; a malformed type ends the process with a sentence.
   public convenience init(
-    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
-    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
-    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
+    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, undo: ((OpContext) throws -> Void)? = nil,
     file: StaticString = #fileID, line: UInt = #line, body: @escaping (OpContext) throws -> Void
   ) {
@@ -102,8 +86,8 @@ public class Op {
     copying other: Op, name: ByteString, body: any OpBody, declarations: Declarations,
     policy: OpPolicy?
   ) {
-    self.nameBytes = name
-    docBytes = other.docBytes
+    self.name = name
+    doc = other.doc
     self.body = body
     isFlow = false
     mayBeBusy = body.mayBeBusy
@@ -116,8 +100,8 @@ public class Op {
   init(
     flowNamed name: ByteString, doc: ByteString?, declarations: Declarations, policy: OpPolicy?
   ) {
-    self.nameBytes = name
-    self.docBytes = doc
+    self.name = name
+    self.doc = doc
     body = nil
     isFlow = true
     mayBeBusy = false
@@ -132,13 +116,9 @@ public class Op {
   /// Declared outputs, in the order of their keys.
   public var gives: [Declaration] { declarations.gives }
   /// The key under which a group passes it an item; nil when that isn't known.
-  public var primaryInput: String? { primaryInputBytes?.description }
-  /// The bytes of `primaryInput`.
-  package var primaryInputBytes: ByteString? { declarations.primaryInput }
+  public var primaryInput: ByteString? { declarations.primaryInput }
   /// The key whose value a group collects; nil when that isn't known.
-  public var primaryOutput: String? { primaryOutputBytes?.description }
-  /// The bytes of `primaryOutput`.
-  package var primaryOutputBytes: ByteString? { declarations.primaryOutput }
+  public var primaryOutput: ByteString? { declarations.primaryOutput }
   /// How often and when it is retried; nil for never.
   public var retry: RetryPolicy? { policy?.retry }
   /// The time that an attempt may take; nil for no limit.
@@ -166,35 +146,22 @@ public class Op {
   ///
   /// For a flow the result is a separate flow, like a copy.
   public func with(
-    name: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    name: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
-    undo: (any OpBody)? = nil, primaryInput: String? = nil,
-    primaryOutput: String? = nil, file: StaticString = #fileID, line: UInt = #line
-  ) -> Op {
-    with(
-      nameBytes: name.map { ByteString($0) }, retry: retry, timeout: timeout, grace: grace,
-      effect: effect, cache: cache, undo: undo, primaryInput: primaryInput.map { ByteString($0) },
-      primaryOutput: primaryOutput.map { ByteString($0) }, file: file, line: line)
-  }
-
-  /// The same with texts that may have any bytes.
-  package func with(
-    nameBytes name: ByteString?, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
-    undo: (any OpBody)? = nil, primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, file: StaticString = #fileID, line: UInt = #line
+    undo: (any OpBody)? = nil, primaryInput: (any FlowText)? = nil,
+    primaryOutput: (any FlowText)? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Op {
     let declarations =
       primaryInput == nil && primaryOutput == nil
       ? self.declarations
       : Declarations(
         needs: self.declarations.needs, gives: self.declarations.gives,
-        primaryInput: primaryInput ?? self.declarations.givenPrimaryInput,
-        primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
+        primaryInput: primaryInput?.byteString ?? self.declarations.givenPrimaryInput,
+        primaryOutput: primaryOutput?.byteString ?? self.declarations.givenPrimaryOutput)
     let policy = OpPolicy.make(
       self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
       undo: undo, file: file, line: line)
-    let made = copy(name: name ?? self.nameBytes, declarations: declarations, policy: policy)
+    let made = copy(name: name?.byteString ?? self.name, declarations: declarations, policy: policy)
     made.madeBy = madeBy
     return made
   }
@@ -258,7 +225,7 @@ extension Op {
   /// - Returns: The op.
   package func withBody(_ body: any OpBody, undo: (any OpBody)? = nil) -> Op {
     Op(
-      copying: self, name: nameBytes, body: body, declarations: declarations,
+      copying: self, name: name, body: body, declarations: declarations,
       policy: undo == nil ? policy : .make(policy, undo: undo))
   }
 }
@@ -278,12 +245,5 @@ extension Flow {
       }
     }
     return false
-  }
-
-  /// Adds initial data in this order, with keys of any bytes.
-  @discardableResult @_disfavoredOverload
-  package func data(_ entries: [(ByteString, FlowValue)]) -> Flow {
-    for (name, value) in entries { data(name, value) }
-    return self
   }
 }

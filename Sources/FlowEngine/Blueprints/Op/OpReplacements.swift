@@ -13,14 +13,7 @@ public final class OpReplacements {
   /// - Parameters:
   ///   - fakes: The ops to execute, by the names of the ops that they replace.
   ///   - steps: The replacements of steps of machines, by the names of the steps.
-  public convenience init(_ fakes: [String: Op], steps: [String: StepReplacement] = [:]) {
-    self.init(
-      bytes: Dictionary(uniqueKeysWithValues: fakes.map { (ByteString($0), $1) }),
-      steps: Dictionary(uniqueKeysWithValues: steps.map { (ByteString($0), $1) }))
-  }
-
-  /// The same with names that may have any bytes.
-  package init(bytes fakes: [ByteString: Op], steps: [ByteString: StepReplacement] = [:]) {
+  public init(_ fakes: [ByteString: Op], steps: [ByteString: StepReplacement] = [:]) {
     self.fakes = fakes
     self.steps = steps
   }
@@ -75,7 +68,7 @@ public final class OpReplacements {
       all = op.opsWithin
       replaced = all[...]
     }
-    return Set(replaced.map(\.nameBytes)).filter { fakes[$0] != nil }.map(Name.op)
+    return Set(replaced.map(\.name)).filter { fakes[$0] != nil }.map(Name.op)
       + Op.stepNames(of: all).filter { steps[$0] != nil }.map(Name.step)
   }
 
@@ -86,13 +79,13 @@ public final class OpReplacements {
   ///
   /// It has the name, the declared data and the policy of the op; only its body is another.
   func fake(for op: Op) -> Op? {
-    guard let fake = fakes[op.nameBytes] else { return nil }
+    guard let fake = fakes[op.name] else { return nil }
     let identity = ObjectIdentifier(op)
     // The op of a replacement isn't replaced itself.
     if let known = made[identity] { return known.fake === op ? nil : known.fake }
-    usedNames.insert(op.nameBytes)
+    usedNames.insert(op.name)
     let copy = fake.copy(
-      name: op.nameBytes, declarations: op.declarations, policy: .standIn(op.policy, for: fake))
+      name: op.name, declarations: op.declarations, policy: .standIn(op.policy, for: fake))
     made[identity] = (op, copy)
     made[ObjectIdentifier(copy)] = (copy, copy)
     return copy
@@ -120,7 +113,7 @@ extension Op {
 
   /// The names of this op and of all ops within it, at any depth. Ops that bodies start aren't
   /// included.
-  package var namesWithin: Set<ByteString> { Set(opsWithin.map(\.nameBytes)) }
+  package var namesWithin: Set<ByteString> { Set(opsWithin.map(\.name)) }
 
   /// This op, which comes first, and all ops within it.
   fileprivate var opsWithin: [Op] {

@@ -14,7 +14,7 @@ final class CacheKeyExecution: MemberGroup, KeptReading {
       return nil
     }
     self.op = Op(
-      copying: op, name: op.nameBytes, body: rule.body(for: op),
+      copying: op, name: op.name, body: rule.body(for: op),
       declarations: Declarations(needs: [], gives: []), policy: nil)
     self.bucket = DataBucket(keys: bucket.keys, parent: bucket)
     keyName = bucket.keys.intern(CachePolicy.keyName)

@@ -241,17 +241,17 @@ final class GroupExecution: MemberGroup {
       log(.groupEmpty, parent.log.payload(text))
       return attributed(FlowError(.insufficientInput, text))
     }
-    guard let itemKey = dispatcher.itemKey ?? op.primaryInputBytes else { return nil }
+    guard let itemKey = dispatcher.itemKey ?? op.primaryInput else { return nil }
     self.source = source
     if dispatcher.output != nil {
-      let name = dispatcher.collect ?? op.primaryOutputBytes
+      let name = dispatcher.collect ?? op.primaryOutput
       collected = name.map { keys.intern($0) }
       isOutputOptional = op.mayLeaveOut(name)
       outputs = ContiguousArray(repeating: .null, count: source.count)
     }
     let inner = parent.log.addScope(
       LogScope(
-        parent: scope, position: position, attempt: 1, kind: .group, name: op.nameBytes,
+        parent: scope, position: position, attempt: 1, kind: .group, name: op.name,
         queued: engine.stampedNow()))
     if let label = dispatcher.label, let error = setLabels(of: source, in: inner, label) {
       return refuse(error)
@@ -393,7 +393,7 @@ final class GroupExecution: MemberGroup {
     guard let handout else { return false }
     if !handout.failStalled() {
       guard stop == nil else { return false }
-      stop = .stalled(op: op.nameBytes)
+      stop = .stalled(op: op.name)
     }
     schedule()
     return true

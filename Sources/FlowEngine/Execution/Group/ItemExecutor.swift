@@ -47,7 +47,7 @@ package final class ItemExecutor {
     body = ExecutorBody(
       op, keys.intern(itemKey), collectKey.map { keys.intern($0) }, limit: max(1, limit),
       stopsAtFailure: stopsAtFailure, owner: owner)
-    run = Op(nameBytes: op.nameBytes, body: body).start(on: loop, data: data)
+    run = Op(name: op.name, body: body).start(on: loop, data: InitialData(data))
     run.isStandIn = true
     run.endingErrorAround = endingError
     run.lineage = lineage
@@ -129,7 +129,7 @@ private final class ExecutorBody: OpBody, Abandonable {
     self.context = context
     _ = execution.log.addScope(
       LogScope(
-        parent: 0, position: 0, attempt: 1, kind: .group, name: op.nameBytes,
+        parent: 0, position: 0, attempt: 1, kind: .group, name: op.name,
         queued: execution.log.began))
     items = ExecutedItems(
       op, itemKey, collectKey, limit: limit, stopsAtFailure: stopsAtFailure, parent: execution,

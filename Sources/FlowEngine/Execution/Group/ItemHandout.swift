@@ -168,7 +168,7 @@ final class ItemHandout: ExecutedItemGroup {
     let item = item(at: index).plain
     inputs.append((keys.name(of: work.itemKey), item))
     let kept = KeptWork(
-      name: op.nameBytes,
+      name: op.name,
       // Safe: the work is needed only while the group hands out items.
       names: { [unowned self] in
         KeptNames(
@@ -423,6 +423,6 @@ final class ItemHandout: ExecutedItemGroup {
 
   private func displayName(_ index: Int) -> ByteString {
     log.displayName(
-      work.op.nameBytes, index: index + 1, scope: scope, position: position(index))
+      work.op.name, index: index + 1, scope: scope, position: position(index))
   }
 }

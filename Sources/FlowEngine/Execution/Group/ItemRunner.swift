@@ -253,7 +253,7 @@ package final class ItemFailure: OpaqueValue {
 
   package func logText(limit: Int) -> ByteString {
     let shown: ByteString =
-      if case .opaque(let value) = input { value.logText(limit: limit) } else { input.logTextBytes }
+      if case .opaque(let value) = input { value.logText(limit: limit) } else { input.logText }
     let text: ByteString =
       "{error = \(error.text), index = \(index + 1), input = \(shown)}"
     return text.truncated(to: limit)
@@ -270,7 +270,7 @@ package final class ItemFailure: OpaqueValue {
     let fields: [PlainValue.Entry] = [
       .init(key: .bytes("index"), value: .integer(Int64(index) + 1)),
       .init(key: .bytes("input"), value: input.root.shifted(by: 1)),
-      .init(key: .bytes("error"), value: .bytes(error.messageBytes)),
+      .init(key: .bytes("error"), value: .bytes(error.message)),
     ]
     let table = PlainValue.Table(entries: fields)
     return PlainValue(.table(0), tables: [table] + input.tables.map { $0.shifted(by: 1) })

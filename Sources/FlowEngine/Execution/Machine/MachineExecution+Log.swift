@@ -31,7 +31,7 @@ extension MachineExecution {
       shown = .opaque(
         MapValue(fields.map { ($0.0, isSecret($0.0, context) ? .secret($0.1) : $0.1) }))
     }
-    let text = log.secrets?.redactedText(of: shown) ?? shown.logTextBytes
+    let text = log.secrets?.redactedText(of: shown) ?? shown.logText
     if text == shownText { return nil }
     shownText = text
     return log.payload(text)

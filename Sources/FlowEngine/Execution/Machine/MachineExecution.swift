@@ -322,9 +322,9 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       case .stay: 2
       }
     visitCount += 1
-    let title: ByteString = "\(context.op.nameBytes).\(name)"
+    let title: ByteString = "\(context.op.name).\(name)"
     let logic = logic
-    let names = KeptNames(label: nil, path: context.pathBytes + "/" + name) { title }
+    let names = KeptNames(label: nil, path: context.path + "/" + name) { title }
     return KeptWork(
       name: title, names: { names },
       code: { try logic.codeForm() },
@@ -409,13 +409,13 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       data = try machine == nil ? logic.data(of: state) : logic.outputs(of: state)
     } catch {
       fail(
-        "can't run '\(op.nameBytes)' as step '\(name(of: step))': \(FlowError.from(error).messageBytes)"
+        "can't run '\(op.name)' as step '\(name(of: step))': \(FlowError.from(error).message)"
       )
       return
     }
     let shown = data.map { ($0, isSecret($0, context) ? FlowValue.secret($1) : $1) }
     let begun = machine?.entering(MachineEntry(state: state)) ?? op
-    let run = Run(begun, on: loop, name: op.nameBytes, sinks: engine.eventSinks)
+    let run = Run(begun, on: loop, name: op.name, sinks: engine.eventSinks)
     // Its failure is this machine's.
     run.markObserved()
     run.undos = []

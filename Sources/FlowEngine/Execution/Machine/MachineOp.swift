@@ -38,7 +38,7 @@ public final class MachineOp: Op {
     if let problem = definition.problem(steps: steps, events: events) { throw problem }
     blueprint = MachineBlueprint(definition, logic)
     super.init(
-      nameBytes: definition.name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
+      name: definition.name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
       primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, undo: undo,
       body: MachineBody(blueprint, entry: nil))
   }
@@ -88,7 +88,7 @@ public final class MachineOp: Op {
   /// The same machine, starting with a state, or after a step.
   func entering(_ entry: MachineEntry) -> Op {
     MachineOp(
-      copying: self, name: nameBytes, body: MachineBody(blueprint, entry: entry),
+      copying: self, name: name, body: MachineBody(blueprint, entry: entry),
       declarations: declarations, policy: policy)
   }
 
@@ -153,7 +153,7 @@ public final class MachineOp: Op {
   ) -> Run {
     checkSteps([step])
     let entry = MachineEntry(state: state, step: step, result: result, decide: body)
-    let run = Run(entering(entry), on: loop, name: nameBytes, sinks: [])
+    let run = Run(entering(entry), on: loop, name: name, sinks: [])
     run.markObserved()
     run.begin([], owner: nil, adopt: adopt, isMonitored: false)
     return run
@@ -161,7 +161,7 @@ public final class MachineOp: Op {
 
   private func checkSteps(_ steps: [Int]) {
     for step in steps where !accepts(step: step) {
-      misuse("machine '\(nameBytes)' was to begin with a step that it doesn't have")
+      misuse("machine '\(name)' was to begin with a step that it doesn't have")
     }
   }
 
@@ -221,12 +221,7 @@ final class MachineBody: OpBody {
 
 extension FlowValue {
   /// The fields of a table of the engine's own, or of any table that can be copied into one.
-  public var fields: [(name: String, value: FlowValue)]? {
-    fieldsByBytes?.map { ($0.name.description, $0.value) }
-  }
-
-  /// The same with names that may have any bytes.
-  package var fieldsByBytes: [(name: ByteString, value: FlowValue)]? {
+  public var fields: [(name: ByteString, value: FlowValue)]? {
     guard case .opaque(let table) = self else { return nil }
     return MapValue(copying: table)?.fields
   }

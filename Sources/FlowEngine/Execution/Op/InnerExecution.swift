@@ -15,7 +15,7 @@ extension OpContext {
   public func execute(_ op: Op) -> FlowTask<Void> {
     guard let execution, isOpen, !execution.opCursor.isCleaningUp else {
       return .failed(
-        FlowError.usage("'\(op.nameBytes)' was to be executed by an op that has finished"), on: loop
+        FlowError.usage("'\(op.name)' was to be executed by an op that has finished"), on: loop
       )
     }
     execution.loop.checkThread()
@@ -46,7 +46,7 @@ package final class InnerTask: FlowTask<Void> {
     execution.task = self
   }
 
-  package override var title: ByteString { execution.op.nameBytes }
+  package override var title: ByteString { execution.op.name }
 
   /// The execution of the op; nil at the end.
   var member: Execution? { execution.member }
@@ -80,7 +80,7 @@ final class InnerExecution: MemberGroup {
       LogScope(
         parent: context.scope, position: context.position,
         attempt: UInt32(truncatingIfNeeded: context.attempt),
-        number: context.nextInnerNumber(), kind: .inner, name: op.nameBytes,
+        number: context.nextInnerNumber(), kind: .inner, name: op.name,
         queued: parent.engine.takeStamp()))
     let member = Execution(run: parent.run, data: parent.bucket, group: self)
     member.prepare(

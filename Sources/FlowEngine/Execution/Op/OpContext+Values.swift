@@ -3,14 +3,14 @@ extension OpContext {
   /// The value under `name` as a Swift type; fails the op and throws when it is of another type, or when
   /// there is none: as an optional, such as `String?.self`, an absent value is nil.
   public func value<Wanted: FlowValueConvertible>(
-    _ name: String, as type: Wanted.Type = Wanted.self
+    _ name: some FlowText, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let error: FlowError
     let key = bucket.keys.intern(name)
     if let value = get(key) {
       if let result = Wanted(flowValue: value) { return result }
       error = .mismatchedInput(
-        ByteString(name), bucket.shown(value, of: key), wanted: ByteString(Wanted.flowTypeName),
+        name.byteString, bucket.shown(value, of: key), wanted: ByteString(Wanted.flowTypeName),
         hiding: bucket.keys.secrets)
     } else {
       if let absent = absent(as: type) { return absent }
@@ -24,7 +24,7 @@ extension OpContext {
   /// expects there. As an optional, an absent value is nil.
   @_disfavoredOverload
   public func value<Wanted: Decodable>(
-    _ name: String, as type: Wanted.Type = Wanted.self
+    _ name: some FlowText, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let key = bucket.keys.intern(name)
     let found = get(key)
@@ -39,7 +39,7 @@ extension OpContext {
   /// The Swift object under `name`, which was stored with `FlowValue.object`; fails the op and throws
   /// when there is none, or one of another type. As an optional, an absent object is nil.
   public func object<Wanted>(
-    _ name: String, as type: Wanted.Type = Wanted.self
+    _ name: some FlowText, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let key = bucket.keys.intern(name)
     guard let found = get(key) else {
@@ -49,7 +49,7 @@ extension OpContext {
     guard let object = found.object(as: type) else {
       throw failing(
         .mismatchedInput(
-          ByteString(name), bucket.shown(found, of: key),
+          name.byteString, bucket.shown(found, of: key),
           wanted: ByteString(String(describing: type)),
           hiding: bucket.keys.secrets))
     }
@@ -65,21 +65,21 @@ extension OpContext {
   ///
   /// - Throws: A `FlowError` with the path of the part that has no form in a bucket.
   @_disfavoredOverload
-  public func set(_ name: String, _ content: some Encodable) throws(FlowError) {
+  public func set(_ name: some FlowText, _ content: some Encodable) throws(FlowError) {
     let value: FlowValue
     do { value = try FlowValue(encoding: content) } catch {
-      throw .unencodable(ByteString(name), error)
+      throw .unencodable(name.byteString, error)
     }
     set(bucket.keys.intern(name), value)
   }
 
   /// Stores and logs a Swift value. Has no effect after the op has settled.
-  public func set(_ name: String, _ value: some FlowValueConvertible) {
+  public func set(_ name: some FlowText, _ value: some FlowValueConvertible) {
     set(bucket.keys.intern(name), value.flowValue)
   }
 
   /// Stores and logs a value; `.null` removes the key. Has no effect after the op has settled.
-  public func set(_ name: String, _ value: FlowValue) {
+  public func set(_ name: some FlowText, _ value: FlowValue) {
     set(bucket.keys.intern(name), value)
   }
 }

@@ -119,20 +119,16 @@ public final class OpContext {
   /// `UploadOp`, or in a group `UploadOp #3`, with the item's label if it has one:
   /// `UploadOp #3 cat.png`.
   package var displayName: ByteString {
-    run.log.displayName(op.nameBytes, index: index, scope: scope, position: position)
+    run.log.displayName(op.name, index: index, scope: scope, position: position)
   }
 
   /// The label of its item in a group, if it has one.
-  public var label: String? { labelBytes?.description }
-  /// The bytes of `label`.
-  package var labelBytes: ByteString? {
+  public var label: ByteString? {
     index == 0 ? nil : run.log.label(scope: scope, position: position)
   }
 
   /// The path of the op through all enclosing runs and groups: `publish/ShardsOp #2/CountOp #1`.
-  public var path: String { pathBytes.description }
-  /// The bytes of `path`.
-  package var pathBytes: ByteString { run.path(scope: scope, position: position) }
+  public var path: ByteString { run.path(scope: scope, position: position) }
 
   /// Whether the op is still running: neither settled nor ended.
   public var isOpen: Bool { !isSettled }
@@ -271,17 +267,14 @@ public final class OpContext {
   }
 
   /// The same for bytes.
-  package func log(_ text: ByteString) {
+  /// Adds a line of the op to the log. Has no effect after the op has settled.
+  public func log(_ text: some FlowText) {
     guard let execution, !isSettled else { return cameTooLate("a line was logged") }
     execution.loop.checkThread()
     execution.log.append(
       .log, time: execution.loop.now(), scope: scope, position: position, attempt: attempt,
-      first: execution.log.payload(text))
+      first: execution.log.payload(text.byteString))
   }
-
-  /// Adds a line of the op to the log. Has no effect after the op has settled.
-  @_disfavoredOverload
-  public func log(_ text: String) { log(ByteString(text)) }
 
   /// Writes a line of bytes to the log. Has no effect after the op has settled.
   public func log(_ bytes: UnsafeBufferPointer<UInt8>) {
@@ -318,14 +311,6 @@ public final class OpContext {
   /// registered first.
   public func `defer`(_ body: @escaping (OpContext) throws -> Void) {
     addCleanup(ClosureCleanup(body))
-  }
-
-  /// Starts another op from this one, with data whose keys may have any bytes; see the public `start`.
-  @discardableResult @_disfavoredOverload
-  package func start(
-    _ op: Op, data: [(ByteString, FlowValue)], name: ByteString? = nil
-  ) -> Run {
-    op.start(on: loop, data: data, name: name, owner: self)
   }
 
   /// Makes this op own a task, as if it had started it: the task ends with the op. When the op has
@@ -417,7 +402,7 @@ public final class OpContext {
   /// Settles the op with `error` immediately; the body may continue to run. The first settle wins.
   public func fail(_ error: FlowError) {
     guard let execution, !isSettled else {
-      return cameTooLate("it failed: \(error.messageBytes)")
+      return cameTooLate("it failed: \(error.message)")
     }
     execution.loop.checkThread()
     settle(error)
@@ -550,7 +535,7 @@ public final class OpContext {
         ?? execution.outputError(of: op)
       {
         if let error { execution.locateStop(as: error) }
-        outcome = failure.attributed(to: displayName, at: pathBytes)
+        outcome = failure.attributed(to: displayName, at: path)
       } else if outcome != nil {
         outcome = nil
       }
@@ -593,7 +578,7 @@ public final class OpContext {
 
   /// Replaces the body's outcome before it is logged.
   func replaceOutcome(_ error: FlowError) {
-    outcome = error.attributed(to: displayName, at: pathBytes)
+    outcome = error.attributed(to: displayName, at: path)
   }
 
   /// Opens the context for cleanups, or closes it again.

@@ -31,7 +31,7 @@ final class UndoExecution: MemberGroup {
       // The log of a step's run isn't this one.
       scope = parent.log.addScope(
         LogScope(
-          parent: scope, position: position, attempt: 1, kind: .inner, name: undo.op.nameBytes,
+          parent: scope, position: position, attempt: 1, kind: .inner, name: undo.op.name,
           queued: engine.takeStamp()))
       position = UInt32(truncatingIfNeeded: undo.index)
     }

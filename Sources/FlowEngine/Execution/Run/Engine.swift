@@ -376,5 +376,5 @@ extension LoopThread {
     }
   }
 
-  private var shutdownError: FlowError { .cancelled(reason: core.endError.messageBytes) }
+  private var shutdownError: FlowError { .cancelled(reason: core.endError.message) }
 }

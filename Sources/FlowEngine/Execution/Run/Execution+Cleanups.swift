@@ -95,7 +95,7 @@ extension Execution {
   func endCleanup() {
     guard let ended = completion else { return }
     completion = nil
-    let failure = ended.error?.attributed(to: context.displayName, at: context.pathBytes)
+    let failure = ended.error?.attributed(to: context.displayName, at: context.path)
     guard let error = failure else { return }
     if context.outcome == nil {
       context.replaceOutcome(error)
@@ -129,7 +129,7 @@ extension Execution {
       } else if isCleanup {
         "the cleanup of [\(context.displayName)]"
       } else {
-        "the did_finish of [\(frames.last?.flow.nameBytes ?? op.nameBytes)]"
+        "the did_finish of [\(frames.last?.flow.name ?? op.name)]"
       }
     return reportCut(
       what, at: completion.place, waits: waits, isBusy: undo?.isBusy ?? completion.isBusy,
@@ -139,12 +139,12 @@ extension Execution {
   /// Stops the final step that waits although the grace of its flow is over.
   private func cutFinalStep(_ level: Int) {
     guard level < frames.count, frames[level].cursor.phase == .finalSteps else { return }
-    let name = context.isOpen ? context.displayName : frames.last?.flow.nameBytes ?? op.nameBytes
+    let name = context.isOpen ? context.displayName : frames.last?.flow.name ?? op.name
     let code = context.isOpen ? context.state as? any ExecutingCode : nil
     let error = reportCut(
-      "[\(name)], a final step of [\(frames[level].flow.nameBytes)],", at: nil,
+      "[\(name)], a final step of [\(frames[level].flow.name)],", at: nil,
       waits: code?.whereItWaits, isBusy: context.phase == .inBody, level: level)
-    request(.one(level + 1, FlowError(.cancelled, "cancelled: \(error.messageBytes)")))
+    request(.one(level + 1, FlowError(.cancelled, "cancelled: \(error.message)")))
   }
 
   /// Prevents waits in a final step of a flow whose grace is over.

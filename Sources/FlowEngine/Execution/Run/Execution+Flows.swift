@@ -15,7 +15,7 @@ extension Execution {
       log.append(.start, time: time, scope: scope, position: position)
       inner = log.addScope(
         LogScope(
-          parent: scope, position: position, attempt: 1, kind: .flow, name: flow.nameBytes,
+          parent: scope, position: position, attempt: 1, kind: .flow, name: flow.name,
           parts: blueprint, queued: time))
       do {
         try storeData(of: blueprint, scope: scope, position: position)
@@ -220,7 +220,7 @@ extension Execution {
       LogScope(
         parent: frame.outerScope, position: frame.position,
         attempt: UInt32(truncatingIfNeeded: frame.attempt.number), kind: .flow,
-        name: frame.flow.nameBytes, parts: frame.blueprint, queued: engine.takeStamp()))
+        name: frame.flow.name, parts: frame.blueprint, queued: engine.takeStamp()))
     startTimer(of: top)
   }
 
@@ -228,7 +228,7 @@ extension Execution {
   func startError() -> FlowError? {
     let frame = frames[frames.count - 1]
     if frames.count == 1, group == nil, let circular = run.snapshot?.circular {
-      return .usage("flow '\(circular.nameBytes)' contains itself")
+      return .usage("flow '\(circular.name)' contains itself")
     }
     guard let error = checking({ frame.blueprint.declarations.inputError(in: bucket) }) else {
       return nil
@@ -240,7 +240,7 @@ extension Execution {
 
   /// Attributes an error without a known place to the flow at a level.
   func attributed(_ error: FlowError, to level: Int) -> FlowError {
-    error.attributed(to: frames[level].flow.nameBytes, at: path(of: level))
+    error.attributed(to: frames[level].flow.name, at: path(of: level))
   }
 
   /// The path of the flow at a level.

@@ -176,10 +176,10 @@ extension Execution {
     }
     let (run, scope) = (run, context.scope)
     let work = KeptWork(
-      name: op.nameBytes,
+      name: op.name,
       // Safe: the work is needed only while the context executes the op.
       names: { [unowned context] in
-        KeptNames(label: context.labelBytes, path: context.pathBytes) { context.displayName }
+        KeptNames(label: context.label, path: context.path) { context.displayName }
       },
       code: { try op.codeForm() },
       codeOrigin: isItem
@@ -191,7 +191,7 @@ extension Execution {
       cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
     work.setFiles(of: op) { bucket.get($0) }
     if work.isOnce {
-      work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.nameBytes)
+      work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.name)
     }
     return work
   }

@@ -238,7 +238,7 @@ extension Execution {
   ) -> LoopTimer {
     let text: ByteString = """
       Retry \(decision.attempt + 1)/\(decision.policy.attempts) in \
-      \(FlowValue.text(of: time)): \(decision.error.messageBytes)
+      \(FlowValue.text(of: time)): \(decision.error.message)
       """
     log.append(
       .retry, time: engine.stampedNow(), scope: scope, position: position,

@@ -119,12 +119,12 @@ extension Execution {
         level,
         level < frames.count
           ? attributed(error, to: level)
-          : error.attributed(to: context.displayName, at: context.pathBytes)))
+          : error.attributed(to: context.displayName, at: context.path)))
   }
 
   /// Adds the op's place to the error of a timeout that stops more than the op.
   func locateStop(as error: FlowError) {
-    guard let stop, stop.level < frames.count, stop.error.kind == .timeout, error.placeBytes != nil
+    guard let stop, stop.level < frames.count, stop.error.kind == .timeout, error.place != nil
     else { return }
     stops.replaceStop(
       Stop(level: stop.level, error: stop.error.located(as: error), inner: stop.inner))
@@ -249,8 +249,8 @@ extension Execution {
     if let child { return child.failStalled() }
     if let completion, !completion.isFinished {
       let isOfOp = opCursor.phase == .cleanups || opCursor.phase == .deciding
-      let name = isOfOp ? context.displayName : frames.last?.flow.nameBytes
-      let error = FlowError.stalled(op: name ?? op.nameBytes)
+      let name = isOfOp ? context.displayName : frames.last?.flow.name
+      let error = FlowError.stalled(op: name ?? op.name)
       completion.cancel(error)
       completion.finish(error)
       return true

@@ -181,9 +181,9 @@ extension Execution {
         next = own.parent
       }
       return KeptUndo(
-        name: undo.op.nameBytes,
+        name: undo.op.name,
         number: known.firstIndex {
-          $0.op.nameBytes == undo.op.nameBytes && $0.policy.undo === undo.op.body
+          $0.op.name == undo.op.name && $0.policy.undo === undo.op.body
         },
         index: undo.index, attempt: undo.attempt, lineage: undo.lineage,
         place: undo.bucket === bucket ? .same : next == nil ? .apart : .within, data: data)
@@ -200,8 +200,8 @@ extension Execution {
       // The code is the same, unless it has changed and is trusted.
       let sameNumber = undo.number.flatMap { known.indices.contains($0) ? known[$0] : nil }
       guard
-        let found = [sameNumber].compactMap({ $0 }).first(where: { $0.op.nameBytes == undo.name })
-          ?? known.first(where: { $0.op.nameBytes == undo.name }), let body = found.policy.undo
+        let found = [sameNumber].compactMap({ $0 }).first(where: { $0.op.name == undo.name })
+          ?? known.first(where: { $0.op.name == undo.name }), let body = found.policy.undo
       else { continue }
       var data = bucket
       if undo.place != .same {
@@ -247,7 +247,7 @@ extension Op {
   /// The op with its undo as the body.
   func undone(by undo: any OpBody) -> Op {
     Op(
-      copying: self, name: nameBytes, body: undo, declarations: Declarations(needs: [], gives: []),
+      copying: self, name: name, body: undo, declarations: Declarations(needs: [], gives: []),
       policy: nil)
   }
 }

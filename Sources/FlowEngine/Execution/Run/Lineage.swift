@@ -71,7 +71,7 @@ extension OpContext {
 package enum ExecutionKey {
   /// 26 digits of base 32.
   package static func text(_ high: UInt64, _ low: UInt64) -> ByteString {
-    let digits = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
+    let digits = "0123456789abcdefghjkmnpqrstvwxyz".bytes
     var bits = (UInt128(high) << 64) | UInt128(low)
     var bytes: [UInt8] = []
     for _ in 0..<26 {

@@ -1,28 +1,4 @@
 extension Op {
-  /// Starts the op alone and executes it until its first wait, or its 1,000th op of Swift: then
-  /// jobs of the loop run before it continues.
-  ///
-  /// - Parameters:
-  ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
-  ///     thread.
-  ///   - data: The initial data, whose keys may have any bytes; it replaces a flow's own value of the same key.
-  ///   - name: The name of the run; by default the op's.
-  ///   - sinks: Sinks that get each event, besides those of the loop.
-  ///   - trace: The distributed trace that its ops continue; nil for the loop's.
-  ///   - file: The file that a message about wrong use names.
-  ///   - line: The line that it names.
-  /// - Returns: The run, which may have settled already.
-  @discardableResult @_disfavoredOverload
-  package func start(
-    on loop: EventLoop = .current, data: [(ByteString, FlowValue)], name: ByteString? = nil,
-    sinks: [any EventSink] = [], trace: TraceContext? = nil, file: StaticString = #fileID,
-    line: UInt = #line
-  ) -> Run {
-    start(
-      on: loop, data: data, name: name, sinks: sinks, trace: trace, owner: nil, file: file,
-      line: line)
-  }
-
   /// Starts it for an op and, before anything is executed, calls `adopt`, which can attach the run
   /// to another owner.
   package func start(
@@ -34,7 +10,7 @@ extension Op {
       misuse("an op was started on an event loop that was shut down", file: file, line: line)
     }
     let run = Run(
-      self, on: loop, name: name ?? self.nameBytes, sinks: loop.engine.eventSinks + sinks)
+      self, on: loop, name: name ?? self.name, sinks: loop.engine.eventSinks + sinks)
     if let trace { run.spanOrigin = SpanOrigin(trace) }
     run.begin(data, owner: owner, adopt: adopt)
     return run
@@ -57,13 +33,13 @@ extension Op {
   /// - Returns: The run, which may have settled already.
   @discardableResult
   public func start(
-    on loop: EventLoop = .current, data: InitialData = [:], name: String? = nil,
+    on loop: EventLoop = .current, data: InitialData = [:], name: (any FlowText)? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Run {
     start(
-      on: loop, data: data.entries, name: name.map { ByteString($0) }, sinks: sinks, trace: trace,
-      owner: nil, file: file, line: line)
+      on: loop, data: data.entries, name: name?.byteString, sinks: sinks, trace: trace, owner: nil,
+      file: file, line: line)
   }
 }
 
@@ -73,8 +49,8 @@ extension OpContext {
   /// It has data and a log of its own; this op's run logs its start and finish. When this op fails
   /// or is stopped, it ends with this op; otherwise it ends with this op's run.
   @discardableResult
-  public func start(_ op: Op, data: InitialData = [:], name: String? = nil) -> Run {
-    start(op, data: data.entries, name: name.map { ByteString($0) })
+  public func start(_ op: Op, data: InitialData = [:], name: (any FlowText)? = nil) -> Run {
+    op.start(on: loop, data: data.entries, name: name?.byteString, owner: self)
   }
 }
 
@@ -84,17 +60,20 @@ extension Flow {
   /// Tables, including nested ones, are copied for each run, so that a run's changes don't reach
   /// other runs.
   @discardableResult
-  public func data(_ data: InitialData) -> Flow { self.data(data.entries) }
+  public func data(_ data: InitialData) -> Flow {
+    for (name, value) in data.entries { self.data(name, value) }
+    return self
+  }
 
   /// Adds initial data of anything `Encodable`; a later value replaces an earlier one under the same
   /// key.
   ///
   /// - Throws: A `FlowError` with the path of the part that has no form in a bucket.
   @discardableResult @_disfavoredOverload
-  public func data(_ name: String, _ content: some Encodable) throws(FlowError) -> Flow {
+  public func data(_ name: some FlowText, _ content: some Encodable) throws(FlowError) -> Flow {
     let value: FlowValue
     do { value = try FlowValue(encoding: content) } catch {
-      throw .unencodable(ByteString(name), error)
+      throw .unencodable(name.byteString, error)
     }
     return data(name, value)
   }

@@ -1,9 +1,7 @@
 /// A started op, flow or machine: a task with data, an event log and a summary.
 public final class Run: FlowTask<DataBucket> {
   /// The name of the op, flow or machine that was started.
-  public var name: String { nameBytes.description }
-  /// The bytes of `name`.
-  package let nameBytes: ByteString
+  public let name: ByteString
   /// The op, flow or machine that was started.
   public let op: Op
   /// The run's data, during it and afterwards.
@@ -79,11 +77,11 @@ public final class Run: FlowTask<DataBucket> {
   /// The same as `data`.
   public var bucket: DataBucket { data }
 
-  package override var title: ByteString { nameBytes }
+  package override var title: ByteString { name }
 
   init(_ op: Op, on loop: EventLoop, name: ByteString, sinks: [any EventSink]) {
     self.op = op
-    self.nameBytes = name
+    self.name = name
     data = DataBucket(keys: loop.keys)
     log = EventLog(
       title: name, keys: loop.keys, clock: loop.timeSource, began: loop.now(), sinks: sinks)
@@ -107,9 +105,7 @@ public final class Run: FlowTask<DataBucket> {
   public var duration: Duration { .nanoseconds((ended ?? loop.now()) - log.began) }
 
   /// The id of the run, unique across processes; `id` is its number on its loop.
-  public var identifier: String { identifierBytes.description }
-  /// The bytes of `identifier`.
-  package var identifierBytes: ByteString { log.runID }
+  public var identifier: ByteString { log.runID }
 
   /// When it started: seconds since 1970-01-01 00:00:00 UTC, as `Date(timeIntervalSince1970:)` takes them.
   public var started: Double { Double(log.wallBase.later(by: log.began)) / 1e9 }
@@ -117,7 +113,7 @@ public final class Run: FlowTask<DataBucket> {
   /// The execution that stands for this run in the run whose op has started it: the id of that run,
   /// and the `id` of its events there. nil for a run that no op has started, and when it has ended.
   package var outerExecution: (run: ByteString, id: UInt64)? {
-    outer.map { ($0.run.identifierBytes, $0.run.log.id(ofScope: $0.scope)) }
+    outer.map { ($0.run.identifier, $0.run.log.id(ofScope: $0.scope)) }
   }
 
   /// The events so far, in order.
@@ -187,7 +183,7 @@ public final class Run: FlowTask<DataBucket> {
       return around.path + log.displayName(scope: scope, position: position)
     }
     var names = log.names(scope: scope, position: position)
-    if isStandIn { return names.last ?? nameBytes }
+    if isStandIn { return names.last ?? name }
     var outer = outer
     while let (run, scope) = outer, names.count <= Self.longestPath {
       let owner = run.log.scopes[Int(scope)]
@@ -227,7 +223,7 @@ public final class Run: FlowTask<DataBucket> {
     for (name, value) in given { begin(with: name, value) }
     loop.engine.pending[id] = self
     let scope = LogScope(
-      parent: 0, position: LogRecord.ownPosition, attempt: 1, kind: .top, name: op.nameBytes,
+      parent: 0, position: LogRecord.ownPosition, attempt: 1, kind: .top, name: op.name,
       parts: flow?.blueprint, queued: log.began)
     _ = log.addScope(scope)
     logData(.startWith, time: log.began)
@@ -357,7 +353,7 @@ public final class Run: FlowTask<DataBucket> {
     let scope = outer.log.addScope(
       LogScope(
         parent: owner.scope, position: owner.position, attempt: 1,
-        number: owner.nextInnerNumber(), kind: .child, name: op.nameBytes, queued: log.began,
+        number: owner.nextInnerNumber(), kind: .child, name: op.name, queued: log.began,
         isStep: undos != nil))
     self.outer = (outer, scope)
     // Execution of items for another loop has no views.

@@ -25,7 +25,7 @@ extension ItemWork {
   /// The spans of the items; nil without a trace.
   package var spans: SpanOrigin? {
     run.traceContext.map {
-      SpanOrigin($0, place: .items(run: run.identifierBytes, scope: itemScope))
+      SpanOrigin($0, place: .items(run: run.identifier, scope: itemScope))
     }
   }
 }
@@ -53,7 +53,7 @@ extension Run {
     case .items(let run, let items) where scope == LogSlice.itemScope:
       SpanID.execution(run: run, id: EventLog.id(scope: items, item: position))
     case .items, nil:
-      SpanID.execution(run: identifierBytes, id: log.id(scope: scope, position: position))
+      SpanID.execution(run: identifier, id: log.id(scope: scope, position: position))
     }
   }
 }

@@ -33,9 +33,9 @@ extension Op {
   ///   - body: The op's work. It has exclusive use of the values it captures, unless they are
   ///     Sendable.
   public convenience init(
-    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
-    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
-    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
+    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: sending @escaping AsyncOpBody
   ) {

@@ -14,19 +14,19 @@ public final class ExecOp: Op {
   ///   - check: Whether a status other than 0 is a failure.
   public init(_ request: ProcessRequest, check: Bool = true) {
     let gives: KeyValuePairs<String, String> =
-      switch (request.capturesOutput, request.outputBytes) {
+      switch (request.capturesOutput, request.output) {
       case (false, _): ["status": "integer"]
       case (true, nil): ["status": "integer", "stdout": "string", "stderr": "string"]
       case (true, _?): ["status": "integer", "stderr": "string"]
       }
     super.init(
-      nameBytes: "ExecOp", doc: ByteString(Self.docText), gives: Op.declarations(gives),
+      name: "ExecOp", doc: Self.docText, gives: Op.declarations(gives),
       body: ExecBody(request, check: check))
   }
 
   /// Makes an op that runs a program in the current folder and environment, without input.
-  public convenience init(_ argv: String..., check: Bool = true) {
-    self.init(ProcessRequest(argv), check: check)
+  public convenience init(_ argv: (any FlowText)..., check: Bool = true) {
+    self.init(ProcessRequest(argv.map(\.byteString)), check: check)
   }
 }
 
@@ -83,8 +83,8 @@ private final class ExecBody: OpBody {
   /// What is run and what is done with its outputs; not how long it may take.
   func codeForm() -> CodeForm? {
     var writer = CodeFormWriter("ExecOp")
-    writer.add(request.argvBytes.count)
-    for word in request.argvBytes { writer.add(word) }
+    writer.add(request.argv.count)
+    for word in request.argv { writer.add(word) }
     switch request.input {
     case .nothing: writer.add("nothing")
     case .bytes(let bytes):
@@ -96,14 +96,14 @@ private final class ExecBody: OpBody {
       writer.add(path)
     case .pipe: writer.add("pipe")
     }
-    writer.add(request.cwdBytes)
-    writer.add(request.environmentBytes.count)
-    for (name, value) in request.environmentBytes.sorted(by: { $0.key < $1.key }) {
+    writer.add(request.cwd)
+    writer.add(request.environment.count)
+    for (name, value) in request.environment.sorted(by: { $0.key < $1.key }) {
       writer.add(name)
       writer.add(value)
     }
     writer.add(request.capturesOutput)
-    writer.add(request.outputBytes)
+    writer.add(request.output)
     writer.add(check)
     return writer.form()
   }

@@ -6,7 +6,7 @@ public final class ReadFileOp: Op {
   /// Makes an op that reads the file at `path`.
   public init() {
     super.init(
-      nameBytes: "ReadFileOp", doc: "Reads the file at path: gives content.",
+      name: "ReadFileOp", doc: "Reads the file at path: gives content.",
       needs: Op.declarations(["path": "string"]),
       gives: Op.declarations(["content": "string"]),
       body: FileBody { context throws(FlowError) in
@@ -27,7 +27,7 @@ public final class WriteFileOp: Op {
   /// Makes an op that writes `content` to the file at `path`.
   public init() {
     super.init(
-      nameBytes: "WriteFileOp",
+      name: "WriteFileOp",
       doc: "Writes content to the file at path, or leaves that unchanged.",
       needs: Op.declarations(["path": "string", "content": "string"]),
       body: FileBody { context throws(FlowError) in

@@ -6,11 +6,8 @@ public final class PrintOp: Op {
   /// Makes an op that logs one message.
   ///
   /// - Parameter message: The text that the log shows after the op's name.
-  public convenience init(_ message: String) { self.init(bytes: ByteString(message)) }
-
-  /// Makes an op that logs bytes.
-  package init(bytes message: ByteString) {
-    super.init(nameBytes: "PrintOp", doc: ByteString(Self.docText), body: PrintBody(message))
+  public init(_ message: some FlowText) {
+    super.init(name: "PrintOp", doc: Self.docText, body: PrintBody(message.byteString))
   }
 }
 

@@ -8,10 +8,10 @@ public final class LoopService: Sendable {
   /// Kept for the service; nil for a loop that the program runs itself.
   private let thread: LoopThread?
   private let operation: LoopOperation<Void>
-  private let reason: String
+  private let reason: ByteString
   private let grace: Duration
   /// Stops code that keeps the loop from taking a stop; on any thread.
-  private let interrupt: @Sendable (_ reason: String) -> Void
+  private let interrupt: @Sendable (_ reason: ByteString) -> Void
 
   private struct State {
     var isShuttingDown = false
@@ -44,10 +44,10 @@ public final class LoopService: Sendable {
   ///   - operation: The work, on the thread: it starts flows, and awaits them or whatever tells it to start
   ///     the next one. A shutdown cancels it after the grace.
   public convenience init(
-    on thread: LoopThread, reason: String = "shutting down", grace: Duration = .zero,
+    on thread: LoopThread, reason: some FlowText = "shutting down" as ByteString, grace: Duration = .zero,
     _ operation: @escaping LoopOperation<Void>
   ) {
-    self.init(on: thread.mailbox, of: thread, reason: reason, grace: grace, operation)
+    self.init(on: thread.mailbox, of: thread, reason: reason.byteString, grace: grace, operation)
   }
 
   /// Makes a service on a loop that the program runs itself, until the service has ended; `run()` starts it.
@@ -58,16 +58,16 @@ public final class LoopService: Sendable {
   ///   - grace: How long the operation and what runs on the loop may continue after a shutdown has begun.
   ///   - operation: The work, on the loop's thread. A shutdown cancels it after the grace.
   public convenience init(
-    on mailbox: Mailbox, reason: String = "shutting down", grace: Duration = .zero,
+    on mailbox: Mailbox, reason: some FlowText = "shutting down" as ByteString, grace: Duration = .zero,
     _ operation: @escaping LoopOperation<Void>
   ) {
-    self.init(on: mailbox, of: nil, reason: reason, grace: grace, operation)
+    self.init(on: mailbox, of: nil, reason: reason.byteString, grace: grace, operation)
   }
 
   /// Makes a service; `interrupt` stops code that keeps the loop from taking a stop.
   package init(
-    on mailbox: Mailbox, of thread: LoopThread?, reason: String, grace: Duration,
-    interrupt: @escaping @Sendable (_ reason: String) -> Void = { _ in },
+    on mailbox: Mailbox, of thread: LoopThread?, reason: ByteString, grace: Duration,
+    interrupt: @escaping @Sendable (_ reason: ByteString) -> Void = { _ in },
     _ operation: @escaping LoopOperation<Void>
   ) {
     self.mailbox = mailbox
@@ -180,7 +180,7 @@ public final class LoopService: Sendable {
 
 extension EventLoop {
   /// Cancels all runs and tasks, also those that their cleanups start, and waits until all have ended.
-  nonisolated(nonsending) fileprivate func cancelPending(reason: String) async throws {
+  nonisolated(nonsending) fileprivate func cancelPending(reason: ByteString) async throws {
     var newest: UInt64 = 0
     // A callback may start a flow again whenever the previous one is cancelled.
     var rounds = 100

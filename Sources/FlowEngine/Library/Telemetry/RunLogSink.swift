@@ -36,15 +36,15 @@ public final class RunLogSink: RunSink, RecordSink {
     // The messages about a run have the start and the end of an op that is started alone.
     if event.id == 0, record.kind == .start || record.kind == .finish { return }
     var metadata = metadata(of: log, id: event.id)
-    metadata["op"] = event.opBytes.description
-    metadata["path"] = event.pathBytes.description
+    metadata["op"] = event.op.description
+    metadata["path"] = event.path.description
     if event.attempt > 1 { metadata["attempt"] = String(event.attempt) }
     if event.lane > 0 { metadata["worker"] = event.laneName?.description ?? String(event.lane) }
-    metadata["key"] = event.keyBytes?.description
-    metadata["value"] = event.valueBytes?.description
+    metadata["key"] = event.key?.description
+    metadata["value"] = event.value?.description
     if isEnd {
       metadata["duration"] = Self.seconds(Int64(bitPattern: record.second))
-      metadata["error.type"] = outcome?.kind?.nameBytes.description
+      metadata["error.type"] = outcome?.kind?.name.description
     }
     if let work = event.work {
       metadata["error.type"] = work.errorKind?.description
@@ -60,11 +60,11 @@ public final class RunLogSink: RunSink, RecordSink {
     if entry.isInner { return }
     var ending = metadata(of: run.log, id: 0)
     for error in run.lateErrors {
-      ending["error.type"] = error.kind.nameBytes.description
+      ending["error.type"] = error.kind.name.description
       write(.error, "\(entry.name): \(error.logLine)", ending)
     }
     let outcome = LoggedOutcome(run.error?.logLine)
-    ending["error.type"] = run.error?.kind.nameBytes.description
+    ending["error.type"] = run.error?.kind.name.description
     ending["duration"] = Self.seconds(run.duration.wholeNanoseconds)
     let level: RunLogLevel =
       switch outcome.state {
@@ -81,11 +81,11 @@ public final class RunLogSink: RunSink, RecordSink {
   }
 
   private func metadata(of log: EventLog, id: UInt64) -> [String: String] {
-    var metadata = ["run": log.runID.description]
+    var metadata: [String: String] = ["run": log.runID.description]
     guard let entry = runs[log] else { return metadata }
     metadata["flow"] = entry.name.description
     if let trace = entry.trace {
-      metadata["trace_id"] = trace.idBytes.description
+      metadata["trace_id"] = trace.id.description
       let span = SpanID.execution(run: log.runID, id: id)
       metadata["span_id"] = span.hexadecimal.description
     }
@@ -114,20 +114,20 @@ public final class RunLogSink: RunSink, RecordSink {
   }
 
   private static func text(of event: RunEvent, _ outcome: LoggedOutcome?) -> String {
-    let message = event.messageBytes?.description ?? ""
+    let message = event.message?.description ?? ""
     switch event.kind {
     case .start: return "started"
     case .finish: return outcome.map { text(of: $0) } ?? message
     case .undoStart: return "undo started"
     case .undo: return "undo " + (outcome.map { text(of: $0) } ?? message)
-    case .set: return "set \(event.keyBytes ?? ""): \(event.valueBytes ?? "")"
+    case .set: return "set \(event.key ?? ""): \(event.value ?? "")"
     case .replace:
       return
-        "replaced \(event.keyBytes ?? ""): \(event.oldValue ?? "") -> \(event.valueBytes ?? "")"
-    case .remove: return "removed \(event.keyBytes ?? "")"
+        "replaced \(event.key ?? ""): \(event.oldValue ?? "") -> \(event.value ?? "")"
+    case .remove: return "removed \(event.key ?? "")"
     case .progress:
-      let done = FlowValue.number(event.done ?? 0).logTextBytes
-      return event.total.map { "\(done) of \(FlowValue.number($0).logTextBytes)" } ?? "\(done)"
+      let done = FlowValue.number(event.done ?? 0).logText
+      return event.total.map { "\(done) of \(FlowValue.number($0).logText)" } ?? "\(done)"
     case .programStart, .requestStart: return "\(message) started"
     case .program, .request:
       return "\(message) \(event.work?.outcome.name ?? "")"
@@ -222,7 +222,7 @@ struct SinkRuns {
   /// Adds a run that starts.
   mutating func begin(_ run: Run) -> Entry {
     let entry = Entry(
-      name: run.log.shown(run.nameBytes), trace: run.traceContext,
+      name: run.log.shown(run.name), trace: run.traceContext,
       isInner: run.outerExecution != nil)
     entries[ObjectIdentifier(run.log)] = entry
     return entry

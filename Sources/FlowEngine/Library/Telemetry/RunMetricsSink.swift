@@ -67,7 +67,7 @@ public final class RunMetricsSink: RunSink, RecordSink {
   public func runEnded(_ run: Run) {
     guard let entry = runs.end(run), !entry.isInner else { return }
     activeCount -= 1
-    let dimensions = [("flow", "\(entry.name)"), ("outcome", "\(run.state.nameBytes)")]
+    let dimensions = [("flow" as String, String(entry.name)), ("outcome", String(run.state.name))]
     metrics.increment(counter: "flow.runs.finished", dimensions: dimensions, by: 1)
     metrics.record(
       timer: "flow.runs.duration", dimensions: dimensions,
@@ -86,7 +86,7 @@ public final class RunMetricsSink: RunSink, RecordSink {
   }
 
   private func outcome(of record: LogRecord, in log: EventLog) -> [(String, String)] {
-    let outcome =
+    let outcome: String =
       switch log.loggedOutcome(of: record).state {
       case .succeeded: "succeeded"
       case .failed: "failed"

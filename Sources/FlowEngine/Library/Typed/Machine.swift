@@ -41,7 +41,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   ///   - givingData: Makes the values for a flow's data from the result.
   /// - Throws: A `MachineProblem` when the definition is inconsistent.
   public init<Builder: MachineDSLBuilder>(
-    _ name: String, start: Step,
+    _ name: some FlowText, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     reducer: some StateReducer<StepResult, State, Output>,
     provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
@@ -50,7 +50,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
     givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem)
   where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
-    let (definition, logic) = Self.declared(ByteString(name), start, provider, anyStepFirst)
+    let (definition, logic) = Self.declared(name.byteString, start, provider, anyStepFirst)
     logic.setReducer(reducer)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
@@ -59,7 +59,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   /// beforehand.
   @_disfavoredOverload
   public init(
-    _ name: String, start: Step,
+    _ name: some FlowText, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     reducer: some StateReducer<StepResult, State, Output>,
     provider: some TransitionProvider<Step, StepResult, State>,
@@ -67,7 +67,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
     takingState: ((DataBucket) throws -> State)? = nil,
     givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem) {
-    let (definition, logic) = Self.provided(ByteString(name), start, provider)
+    let (definition, logic) = Self.provided(name.byteString, start, provider)
     logic.setReducer(reducer)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
@@ -225,7 +225,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
     case .retry: return .retry
     case nil: break
     }
-    throw FlowError.usage("machine '\(op.nameBytes)' decided nothing")
+    throw FlowError.usage("machine '\(op.name)' decided nothing")
   }
 
   /// Searches the definition for probable mistakes; see `MachineOp.check`.
@@ -251,7 +251,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
 
   private func ended(_ run: Run?) throws(FlowError) -> Output {
     guard let run, let result = result(of: run) else {
-      throw .usage("the run isn't one of machine '\(op.nameBytes)'")
+      throw .usage("the run isn't one of machine '\(op.name)'")
     }
     return result
   }
@@ -261,7 +261,7 @@ extension Machine where Output == State {
   /// Makes a machine whose transitions are written in the terms of `MachineDSL`, and whose state never changes;
   /// see the other initializer.
   public init<Builder: MachineDSLBuilder>(
-    _ name: String, start: Step,
+    _ name: some FlowText, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
     maxTransitions: Int = MachineOp.defaultMaxTransitions,
@@ -269,7 +269,7 @@ extension Machine where Output == State {
     givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem)
   where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
-    let (definition, logic) = Self.declared(ByteString(name), start, provider, anyStepFirst)
+    let (definition, logic) = Self.declared(name.byteString, start, provider, anyStepFirst)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
 
@@ -277,14 +277,14 @@ extension Machine where Output == State {
   /// other initializer.
   @_disfavoredOverload
   public init(
-    _ name: String, start: Step,
+    _ name: some FlowText, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     provider: some TransitionProvider<Step, StepResult, State>,
     maxTransitions: Int = MachineOp.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
     givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem) {
-    let (definition, logic) = Self.provided(ByteString(name), start, provider)
+    let (definition, logic) = Self.provided(name.byteString, start, provider)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
 }
@@ -327,9 +327,8 @@ public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: Transit
       return handler.transition.map { names.names.elements[$0] }
     }
     if table.isMarkedFinal(number) || event == nil && table.isFinal(number) { return nil }
-    let what = event.map { "on event '\($0)'" } ?? "without an event"
-    let message = "there is no transition \(what) for step '\(step)'" as String
-    throw FlowError.usage(ByteString(message))
+    let what = event.map { "on event '\(String(describing: $0))'" } ?? "without an event"
+    throw FlowError.usage("there is no transition \(what) for step '\(String(describing: step))'")
   }
 }
 

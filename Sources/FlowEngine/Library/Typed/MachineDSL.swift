@@ -158,11 +158,11 @@ extension MachineDSL {
   /// `MachineOp.dot`.
   ///
   /// Source: the seed's `DOTBuilder` (FlowKit).
-  public func dot(_ options: MachineDOTOptions = MachineDOTOptions()) -> String {
+  public func dot(_ options: MachineDOTOptions = MachineDOTOptions()) -> ByteString {
     let transitions = DeclarativeTransitionProvider(self).transitions
     let logic = TypedMachineLogic<Builder.Step, Builder.StepResult, Builder.State, Builder.State>(
       transitions.names, events: transitions.events.names)
     let definition = MachineDefinition(name: "", start: 0, steps: transitions.steps)
-    return MachineGraph(MachineBlueprint(definition, logic)).dot(options).description
+    return MachineGraph(MachineBlueprint(definition, logic)).dot(options)
   }
 }

@@ -39,15 +39,15 @@ public struct OpData<Definition: OpDefinition> {
   /// The present value of an output.
   public subscript<Content>(key: Output<Content>) -> Content? {
     get {
-      context.bucket(reading: schema.key(key.nameBytes, in: context.bucket.keys))[key]
+      context.bucket(reading: schema.key(key.name, in: context.bucket.keys))[key]
     }
     nonmutating set {
-      context.set(schema.key(key.nameBytes, in: context.bucket.keys), newValue, key)
+      context.set(schema.key(key.name, in: context.bucket.keys), newValue, key)
     }
   }
 
   /// Adds a line of the op to the log.
-  public func log(_ text: String) { context.log(text) }
+  public func log(_ text: some FlowText) { context.log(text) }
 
   /// Reports the op's progress, in units of its own; `total` is nil when it isn't known.
   public func progress(_ done: Double, of total: Double? = nil) {
@@ -110,12 +110,12 @@ public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
 
   /// The value that was set for an output; nil before.
   public subscript<Content>(key: Output<Content>) -> Content? {
-    get { outputs.first { $0.name == key.nameBytes }?.content as? Content }
+    get { outputs.first { $0.name == key.name }?.content as? Content }
     set {
-      outputs.removeAll { $0.name == key.nameBytes }
+      outputs.removeAll { $0.name == key.name }
       guard let newValue else { return }
       outputs.append(
-        (key.nameBytes, newValue, { $0.set($0.bucket.keys.intern(key.nameBytes), newValue, key) }))
+        (key.name, newValue, { $0.set($0.bucket.keys.intern(key.name), newValue, key) }))
     }
   }
 
@@ -131,7 +131,7 @@ extension OpContext {
     do {
       set(key, try output.form.value(of: content))
     } catch {
-      fail(.unencodable(output.nameBytes, error))
+      fail(.unencodable(output.name, error))
     }
   }
 }

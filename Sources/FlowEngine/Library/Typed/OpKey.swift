@@ -1,7 +1,7 @@
 /// A key that a typed op declares: an `Input` or an `Output`.
 public protocol OpKey: Sendable {
   /// Its name in the data bucket.
-  var name: String { get }
+  var name: ByteString { get }
   /// The declared type, as `FlowValueType` parses it.
   var typeName: String { get }
 }
@@ -12,16 +12,13 @@ public protocol OpKey: Sendable {
 /// absent, and so may `Input("quality", default: 80)`, which then has its default value. A type that
 /// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by `FlowValueDecoder`.
 public struct Input<Content: Sendable>: OpKey {
-  public let name: String
-  /// The bytes of `name`.
-  let nameBytes: ByteString
+  public let name: ByteString
   /// The value when the key is absent; nil when the key must be present.
   public let defaultValue: Content?
   let form: any ContentForm<Content>.Type
 
-  private init(_ name: String, _ form: any ContentForm<Content>.Type, _ value: Content?) {
-    self.name = name
-    nameBytes = ByteString(name)
+  private init(_ name: some FlowText, _ form: any ContentForm<Content>.Type, _ value: Content?) {
+    self.name = name.byteString
     self.form = form
     defaultValue = value
   }
@@ -34,10 +31,10 @@ public struct Input<Content: Sendable>: OpKey {
 
 extension Input where Content: FlowValueConvertible {
   /// Declares a key that must be present.
-  public init(_ name: String) { self.init(name, ConvertibleForm<Content>.self, nil) }
+  public init(_ name: some FlowText) { self.init(name, ConvertibleForm<Content>.self, nil) }
 
   /// Declares a key that may be absent, with its default value.
-  public init(_ name: String, default defaultValue: Content) {
+  public init(_ name: some FlowText, default defaultValue: Content) {
     self.init(name, ConvertibleForm<Content>.self, defaultValue)
   }
 }
@@ -45,11 +42,11 @@ extension Input where Content: FlowValueConvertible {
 extension Input where Content: Codable {
   /// Declares a key that must be present.
   @_disfavoredOverload
-  public init(_ name: String) { self.init(name, CodableForm<Content>.self, nil) }
+  public init(_ name: some FlowText) { self.init(name, CodableForm<Content>.self, nil) }
 
   /// Declares a key that may be absent, with its default value.
   @_disfavoredOverload
-  public init(_ name: String, default defaultValue: Content) {
+  public init(_ name: some FlowText, default defaultValue: Content) {
     self.init(name, CodableForm<Content>.self, defaultValue)
   }
 }
@@ -60,7 +57,7 @@ extension Input {
   /// The type is Sendable, since one declaration also serves a `ConcurrentTypedOp`, which reads the object on
   /// another thread. An op on the loop's thread reads an object of any other class with `OpContext.object`:
   /// `try data.context.object("session", as: Session.self)`.
-  public init(object name: String) { self.init(name, ObjectForm<Content>.self, nil) }
+  public init(object name: some FlowText) { self.init(name, ObjectForm<Content>.self, nil) }
 }
 
 /// An output that a typed op declares: a key of the data bucket with its Swift type.
@@ -68,14 +65,11 @@ extension Input {
 /// It must be set when the op ends, unless it is an optional: `Output<String?>("note")`. A type that
 /// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by `FlowValueEncoder`.
 public struct Output<Content: Sendable>: OpKey {
-  public let name: String
-  /// The bytes of `name`.
-  let nameBytes: ByteString
+  public let name: ByteString
   let form: any ContentForm<Content>.Type
 
-  private init(_ name: String, _ form: any ContentForm<Content>.Type) {
-    self.name = name
-    nameBytes = ByteString(name)
+  private init(_ name: some FlowText, _ form: any ContentForm<Content>.Type) {
+    self.name = name.byteString
     self.form = form
   }
 
@@ -84,18 +78,18 @@ public struct Output<Content: Sendable>: OpKey {
 
 extension Output where Content: FlowValueConvertible {
   /// Declares a key that the op gives.
-  public init(_ name: String) { self.init(name, ConvertibleForm<Content>.self) }
+  public init(_ name: some FlowText) { self.init(name, ConvertibleForm<Content>.self) }
 }
 
 extension Output where Content: Codable {
   /// Declares a key that the op gives.
   @_disfavoredOverload
-  public init(_ name: String) { self.init(name, CodableForm<Content>.self) }
+  public init(_ name: some FlowText) { self.init(name, CodableForm<Content>.self) }
 }
 
 extension Output {
   /// Declares a key that the op gives, with a Swift object of any type; see `ObjectValue`.
-  public init(object name: String) { self.init(name, ObjectForm<Content>.self) }
+  public init(object name: some FlowText) { self.init(name, ObjectForm<Content>.self) }
 }
 
 /// An input of any type.
@@ -117,20 +111,20 @@ extension Input: InputKey {
       throw bucket.mismatchedInput(key, value, error)
     }
     throw .mismatchedInput(
-      nameBytes, bucket.shown(value, of: key), wanted: form.wantedName, hiding: bucket.keys.secrets)
+      name, bucket.shown(value, of: key), wanted: form.wantedName, hiding: bucket.keys.secrets)
   }
 }
 
 extension DataBucket {
   /// The value under a declared output; nil when it is absent or of another type.
   public subscript<Content>(key: Output<Content>) -> Content? {
-    self[key.nameBytes].flatMap { try? key.form.content(of: $0) }
+    self[key.name].flatMap { try? key.form.content(of: $0) }
   }
 
   /// The value under a declared input, or its default; nil when it is of another type, or absent
   /// without a default.
   public subscript<Content>(key: Input<Content>) -> Content? {
-    guard let value = self[key.nameBytes] else { return key.defaultValue }
+    guard let value = self[key.name] else { return key.defaultValue }
     return try? key.form.content(of: value)
   }
 }
@@ -139,7 +133,7 @@ extension Flow {
   /// Adds initial data, under the key of an op's input; a later value replaces an earlier one.
   @discardableResult
   public func data<Content: FlowValueConvertible>(_ key: Input<Content>, _ value: Content) -> Flow {
-    data(key.nameBytes, value.flowValue)
+    data(key.name, value.flowValue)
   }
 
   /// Adds initial data, under the key of an op's input; a later value replaces an earlier one.
@@ -147,6 +141,6 @@ extension Flow {
   /// - Throws: An `EncodingError` when a part of the value has no form in a bucket.
   @discardableResult @_disfavoredOverload
   public func data<Content>(_ key: Input<Content>, _ value: Content) throws -> Flow {
-    data(key.nameBytes, try key.form.value(of: value))
+    data(key.name, try key.form.value(of: value))
   }
 }

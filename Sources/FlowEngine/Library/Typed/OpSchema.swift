@@ -13,17 +13,17 @@ final class OpSchema {
   private let outputNames: [ByteString]
 
   init(_ definition: some OpDefinition) {
-    let name = ByteString(
-      definition.configuration.name ?? String(describing: type(of: definition)))
+    let name =
+      definition.configuration.name ?? ByteString(String(describing: type(of: definition)))
     let keys = definition.declaredKeys
     self.name = name
     inputs = keys.compactMap { $0 as? any InputKey }
     outputs = keys.filter { !($0 is any InputKey) }
-    inputNames = inputs.map { ByteString($0.name) }
-    outputNames = outputs.map { ByteString($0.name) }
+    inputNames = inputs.map(\.name)
+    outputNames = outputs.map(\.name)
     needs = inputs.map { Self.declaration($0, of: name) }
     gives = outputs.map { Self.declaration($0, of: name) }
-    for keys in [needs, gives] where Set(keys.map(\.nameBytes)).count < keys.count {
+    for keys in [needs, gives] where Set(keys.map(\.name)).count < keys.count {
       misuse("\(name) declares two inputs or two outputs under one name")
     }
   }
@@ -32,7 +32,7 @@ final class OpSchema {
     _ key: any OpKey, of op: ByteString
   ) -> Declaration {
     do {
-      return Declaration(ByteString(key.name), try FlowValueType.parse(ByteString(key.typeName)))
+      return Declaration(key.name, try FlowValueType.parse(ByteString(key.typeName)))
     } catch {
       misuse("'\(key.name)' of \(op) was declared with a wrong type: \(error)")
     }
@@ -72,7 +72,7 @@ struct OpInputs: Sendable {
 
   /// The value of an input.
   subscript<Content>(key: Input<Content>) -> Content {
-    for index in names.indices where names[index] == key.nameBytes {
+    for index in names.indices where names[index] == key.name {
       if let content = values[index] as? Content { return content }
     }
     misuse("'\(key.name)' was read, which isn't an input that the op declares")
@@ -157,9 +157,9 @@ public struct OpTemplate: OpConvertible, Sendable {
 
   /// Makes a template of an op that is a closure; see `Op.init` for the parameters.
   public init(
-    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
-    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
-    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
+    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: @escaping @Sendable (OpContext) throws -> Void
   ) {
@@ -174,9 +174,9 @@ public struct OpTemplate: OpConvertible, Sendable {
   /// Makes a template of an op that is an `async` closure; see `Op.init` for the parameters, and for how such
   /// bodies run.
   public init(
-    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
-    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
-    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
+    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: nonisolated(nonsending) @escaping @Sendable (OpContext) async throws -> Void
   ) {

@@ -74,7 +74,7 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State, Output>: Machin
   }
 
   func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] {
-    guard let result: Output = unbox(value) else { return value.fieldsByBytes ?? [] }
+    guard let result: Output = unbox(value) else { return value.fields ?? [] }
     return try givingData?(result).entries ?? []
   }
 

@@ -14,13 +14,13 @@ public protocol OpDefinition: OpConvertible {
 /// The name, policies and primary keys of a typed op.
 public struct OpConfiguration: Sendable {
   /// The name in lines and errors; nil for the name of its type.
-  public var name: String?
+  public var name: ByteString?
   /// What the op does, for people.
-  public var doc: String?
+  public var doc: ByteString?
   /// The key under which a group passes an item; nil for the only input.
-  public var primaryInput: String?
+  public var primaryInput: ByteString?
   /// The key that a group collects; nil for the only output.
-  public var primaryOutput: String?
+  public var primaryOutput: ByteString?
   /// How often and when it is retried; nil for never.
   public var retry: RetryPolicy?
   /// The time that an attempt may take; nil for no limit.
@@ -32,15 +32,15 @@ public struct OpConfiguration: Sendable {
 
   /// Makes a configuration; see the properties.
   public init(
-    name: String? = nil, doc: String? = nil, primaryInput: String? = nil,
-    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    name: (any FlowText)? = nil, doc: (any FlowText)? = nil,
+    primaryInput: (any FlowText)? = nil, primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) {
     (self.file, self.line) = (file, line)
-    self.name = name
-    self.doc = doc
-    self.primaryInput = primaryInput
-    self.primaryOutput = primaryOutput
+    self.name = name?.byteString
+    self.doc = doc?.byteString
+    self.primaryInput = primaryInput?.byteString
+    self.primaryOutput = primaryOutput?.byteString
     self.retry = retry
     self.timeout = timeout
     self.grace = grace
@@ -123,9 +123,8 @@ extension Op {
   ) {
     let configuration = definition.configuration
     self.init(
-      nameBytes: schema.name, doc: configuration.doc.map { ByteString($0) }, needs: schema.needs,
-      gives: schema.gives, primaryInput: configuration.primaryInput.map { ByteString($0) },
-      primaryOutput: configuration.primaryOutput.map { ByteString($0) },
+      name: schema.name, doc: configuration.doc, needs: schema.needs, gives: schema.gives,
+      primaryInput: configuration.primaryInput, primaryOutput: configuration.primaryOutput,
       retry: configuration.retry, timeout: configuration.timeout, grace: configuration.grace,
       body: body(schema), file: configuration.file, line: configuration.line)
   }
@@ -134,7 +133,7 @@ extension Op {
 extension OpConvertible {
   /// The op with another name or other policies; nil leaves each unchanged.
   public func with(
-    name: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    name: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Op {
     makeOp().with(
@@ -154,15 +153,6 @@ extension OpConvertible {
   public func start(
     on loop: EventLoop = .current, data: InitialData = [:], file: StaticString = #fileID,
     line: UInt = #line
-  ) -> Run {
-    makeOp().start(on: loop, data: data, file: file, line: line)
-  }
-
-  /// The same with keys that may have any bytes.
-  @discardableResult @_disfavoredOverload
-  package func start(
-    on loop: EventLoop = .current, data: [(ByteString, FlowValue)],
-    file: StaticString = #fileID, line: UInt = #line
   ) -> Run {
     makeOp().start(on: loop, data: data, file: file, line: line)
   }

@@ -41,7 +41,7 @@ public final class FlowTaskHandle<Success: Sendable>: Sendable {
   /// Stops the task, soon; callable on any thread.
   ///
   /// - Parameter reason: The reason, for its error.
-  public func cancel(reason: String? = nil) {
+  public func cancel(reason: (any FlowText)? = nil) {
     mailbox.post { [self] _ in task.content?.cancel(reason: reason) }
   }
 }

@@ -138,10 +138,10 @@ extension ProcessRequest {
   func continuing(_ place: WorkPlace?) -> ProcessRequest {
     guard let trace = place?.trace, environment["TRACEPARENT"] == nil else { return self }
     var request = self
-    request.environmentBytes["TRACEPARENT"] = .some(trace.context.traceparent(of: trace.span))
+    request.environment["TRACEPARENT"] = .some(trace.context.traceparent(of: trace.span))
     // That of this process may belong to another trace.
-    if request.environmentBytes["TRACESTATE"] == nil {
-      request.environmentBytes["TRACESTATE"] = .some(trace.context.stateBytes)
+    if request.environment["TRACESTATE"] == nil {
+      request.environment["TRACESTATE"] = .some(trace.context.state)
     }
     return request
   }

@@ -8,7 +8,7 @@ extension FlowChecker {
     case root(ByteString)
     case group(of: ByteString)
 
-    static func of(_ op: Op) -> Subject { op.isFlow ? .flow(op.nameBytes) : .op(op.nameBytes) }
+    static func of(_ op: Op) -> Subject { op.isFlow ? .flow(op.name) : .op(op.name) }
 
     var name: ByteString {
       switch self {
@@ -31,18 +31,18 @@ extension FlowChecker {
       if type.isOptional { return }
       var reason: ByteString = "nothing before provides it"
       if case .root = subject { reason = "neither the data given nor its own has it" }
-      reportNeed(subject, "\(subject.text) needs <\(key)> (\(type.nameBytes)), but \(reason)")
+      reportNeed(subject, "\(subject.text) needs <\(key)> (\(type.name)), but \(reason)")
       return
     }
     if !fact.isCertain, !type.isOptional {
       let why = Self.whyPossible(fact.sources)
       reportNeed(
-        subject, "\(subject.text) needs <\(key)> (\(type.nameBytes)), but it may be missing: \(why)"
+        subject, "\(subject.text) needs <\(key)> (\(type.name)), but it may be missing: \(why)"
       )
     }
     for source in fact.sources where !source.mayBe(type) {
       let what = source.contradiction(of: type)
-      reportNeed(subject, "\(subject.text) needs <\(key)> as \(type.nameBytes), but \(what)")
+      reportNeed(subject, "\(subject.text) needs <\(key)> as \(type.name), but \(what)")
     }
   }
 
@@ -62,13 +62,13 @@ extension FlowChecker {
   /// Checks whether an op can be retried with the data that it has set before it failed.
   func checkNextAttempt(_ op: Op) {
     for need in op.needs {
-      guard let given = op.gives.first(where: { $0.nameBytes == need.nameBytes })?.type,
+      guard let given = op.gives.first(where: { $0.name == need.name })?.type,
         !given.overlaps(need.type)
       else { continue }
       reportNeed(
-        .op(op.nameBytes),
-        "[\(op.nameBytes)] needs <\(need.nameBytes)> as \(need.type.nameBytes), but is tried again and gives it as "
-          + "\(given.present.nameBytes)")
+        .op(op.name),
+        "[\(op.name)] needs <\(need.name)> as \(need.type.name), but is tried again and gives it as "
+          + "\(given.present.name)")
     }
   }
 
@@ -150,20 +150,20 @@ extension ValueSource {
   fileprivate func contradiction(of type: FlowValueType) -> ByteString {
     switch content {
     case .value(let value):
-      return "\(provider.text) holds it as \(value.typeNameBytes)"
+      return "\(provider.text) holds it as \(value.typeName)"
     case .item(of: let value):
       guard case .opaque(let items) = value, let index = firstItem(notOf: type) else { return "" }
-      let name = items.element(at: index).plain.typeNameBytes
+      let name = items.element(at: index).plain.typeName
       return "item \(index + 1) of <\(list ?? "")> is \(name), which \(provider.text) holds"
     case .declared(let own):
       var verb: ByteString = "gives"
       if case .needs = provider { verb = "needs" }
       if let list {
-        return "\(provider.text) \(verb) <\(list)> with items of type \(own.nameBytes)"
+        return "\(provider.text) \(verb) <\(list)> with items of type \(own.name)"
       }
       var time: ByteString = ""
       if case .sibling = provider { time = " at the same time" }
-      return "\(provider.text) \(verb) it as \(own.nameBytes)\(time)"
+      return "\(provider.text) \(verb) it as \(own.name)\(time)"
     }
   }
 }

@@ -101,29 +101,29 @@ final class FlowChecker: BlueprintVisitor {
 
   private func apply(_ gives: [Declaration], of op: Op) {
     for declared in gives {
-      let wasCertain = data[declared.nameBytes]?.isCertain ?? false
-      set(declared.nameBytes, ValueSource(declared.type.present, .op(op.nameBytes)))
-      if declared.type.isOptional, !wasCertain { data.facts[declared.nameBytes]?.isCertain = false }
+      let wasCertain = data[declared.name]?.isCertain ?? false
+      set(declared.name, ValueSource(declared.type.present, .op(op.name)))
+      if declared.type.isOptional, !wasCertain { data.facts[declared.name]?.isCertain = false }
     }
   }
 
   private func checkNeeds(_ subject: Subject, _ needs: [Declaration]) {
-    for need in needs { checkNeed(subject, need.nameBytes, need.type) }
+    for need in needs { checkNeed(subject, need.name, need.type) }
   }
 
   func visit(_ op: Op, _ place: StepPlace) {
-    checkNeeds(.op(op.nameBytes), op.needs)
+    checkNeeds(.op(op.name), op.needs)
     if let retry = place.step.policy?.retry, retry.attempts > 1 { checkNextAttempt(op) }
-    if !(op is MachineOp), !op.nameBytes.bytes.suffix(2).elementsEqual("Op".utf8) {
-      report(.warning, op.nameBytes, "the name [\(op.nameBytes)] doesn't end in 'Op'")
+    if !(op is MachineOp), !op.name.bytes.suffix(2).elementsEqual("Op".bytes) {
+      report(.warning, op.name, "the name [\(op.name)] doesn't end in 'Op'")
     }
     if let machine = op as? MachineOp {
       for finding in machine.check() {
-        report(finding.severity, finding.opBytes, finding.messageBytes)
+        report(finding.severity, finding.op, finding.message)
       }
     }
     apply(op.gives, of: op)
-    if !op.hasGives, data.undeclared == nil { data.undeclared = op.nameBytes }
+    if !op.hasGives, data.undeclared == nil { data.undeclared = op.name }
   }
 
   // MARK: Flows
@@ -136,22 +136,22 @@ final class FlowChecker: BlueprintVisitor {
     }
     var open = OpenFlow(begin: isShared ? data : nil, start: journal.count)
     for (name, value) in blueprint.data where data[name]?.isCertain != true {
-      let source = ValueSource(.value(value.plain), .data(flow.nameBytes, ObjectIdentifier(flow)))
+      let source = ValueSource(.value(value.plain), .data(flow.name, ObjectIdentifier(flow)))
       var fact = data[name] ?? KnownData.Fact(isCertain: true, sources: [])
       fact.isCertain = true
       fact.add(source)
       data.facts[name] = fact
       journal.append(DataWrite(key: name, source: source))
     }
-    if place == nil { beginRoot() } else { checkNeeds(.flow(flow.nameBytes), flow.ownNeeds) }
-    for need in flow.ownNeeds where data[need.nameBytes]?.isCertain != true {
-      let fact = data[need.nameBytes]
+    if place == nil { beginRoot() } else { checkNeeds(.flow(flow.name), flow.ownNeeds) }
+    for need in flow.ownNeeds where data[need.name]?.isCertain != true {
+      let fact = data[need.name]
       if need.type.isOptional, fact != nil || place != nil || given != nil { continue }
-      open.assumed.append((need.nameBytes, fact))
+      open.assumed.append((need.name, fact))
       if fact == nil {
-        data.set(need.nameBytes, ValueSource(need.type.present, .needs(flow.nameBytes)))
+        data.set(need.name, ValueSource(need.type.present, .needs(flow.name)))
       }
-      data.facts[need.nameBytes]?.isCertain = !need.type.isOptional
+      data.facts[need.name]?.isCertain = !need.type.isOptional
     }
     if !blueprint.finally.isEmpty { open.first = data }
     flows.append(open)
@@ -168,8 +168,8 @@ final class FlowChecker: BlueprintVisitor {
       }
     }
     for need in root.ownNeeds {
-      if data[need.nameBytes] == nil, given == nil { continue }
-      checkNeed(.root(root.nameBytes), need.nameBytes, need.type)
+      if data[need.name] == nil, given == nil { continue }
+      checkNeed(.root(root.name), need.name, need.type)
     }
   }
 
@@ -191,7 +191,7 @@ final class FlowChecker: BlueprintVisitor {
   /// Withdraws an assumption that was made within a flow.
   private func forget(_ key: ByteString, _ before: KnownData.Fact?, of flow: Flow) {
     guard var fact = data[key] else { return }
-    let assumed = before?.sources ?? fact.sources.filter { $0.provider == .needs(flow.nameBytes) }
+    let assumed = before?.sources ?? fact.sources.filter { $0.provider == .needs(flow.name) }
     if !fact.sources.contains(where: { assumed.contains($0) }) { return }
     fact.isCertain = false
     if before == nil { fact.sources.removeAll { assumed.contains($0) } }
@@ -213,8 +213,8 @@ final class FlowChecker: BlueprintVisitor {
       return false
     }
     report(
-      .warning, root.nameBytes,
-      "flow '\(root.nameBytes)' uses flows so often that not every place was checked")
+      .warning, root.name,
+      "flow '\(root.name)' uses flows so often that not every place was checked")
     return true
   }
 
@@ -253,15 +253,15 @@ final class FlowChecker: BlueprintVisitor {
 
   func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
     let op = place.step.op
-    let subject = Subject.group(of: op.nameBytes)
+    let subject = Subject.group(of: op.name)
     let fact = data[dispatcher.input]
     checkNeed(subject, dispatcher.input, FlowValueType.any.list)
     if !dispatcher.allowEmpty { checkEmpty(subject, dispatcher.input, fact) }
     groups.append((data, journal.count))
-    guard let key = dispatcher.itemKey ?? op.primaryInputBytes else { return }
+    guard let key = dispatcher.itemKey ?? op.primaryInput else { return }
     let items = fact?.sources.map { $0.items(of: dispatcher.input) }
     data.facts[key] = KnownData.Fact(
-      isCertain: true, sources: ContiguousArray(items ?? [ValueSource(.any, .group(op.nameBytes))]))
+      isCertain: true, sources: ContiguousArray(items ?? [ValueSource(.any, .group(op.name))]))
   }
 
   func endGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
@@ -271,12 +271,12 @@ final class FlowChecker: BlueprintVisitor {
     journal.removeSubrange(start...)
     data = outer
     if let output = dispatcher.output {
-      let collected = (dispatcher.collect ?? op.primaryOutputBytes).flatMap { item[$0] }
+      let collected = (dispatcher.collect ?? op.primaryOutput).flatMap { item[$0] }
       let type = dispatcher.itemType(collected?.type ?? .any)
-      set(output, ValueSource(type.list, .group(op.nameBytes)))
+      set(output, ValueSource(type.list, .group(op.name)))
     }
     if let failures = dispatcher.failures {
-      set(failures, ValueSource(FlowValueType.table.list, .group(op.nameBytes)))
+      set(failures, ValueSource(FlowValueType.table.list, .group(op.name)))
     }
   }
 
@@ -310,7 +310,7 @@ final class FlowChecker: BlueprintVisitor {
       }
       for write in writes {
         let source = ValueSource(
-          write.source.content, .sibling(step.op.nameBytes), itemOf: write.source.list)
+          write.source.content, .sibling(step.op.name), itemOf: write.source.list)
         result.append(DataWrite(key: write.key, source: source))
       }
     }
@@ -327,7 +327,7 @@ final class FlowChecker: BlueprintVisitor {
       if let other = parallels[top].givers[key] {
         let name = Subject.of(op).text
         report(
-          .warning, op.nameBytes,
+          .warning, op.name,
           "\(name) gives <\(key)> at the same time as \(Subject.of(other).text); the later one wins"
         )
       } else {

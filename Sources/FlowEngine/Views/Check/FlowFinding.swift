@@ -8,9 +8,7 @@ public struct FlowFinding: Sendable, Hashable {
     case warning
 
     /// The name that scripts use.
-    public var name: String { nameBytes.description }
-    /// The bytes of `name`.
-    package var nameBytes: ByteString {
+    public var name: ByteString {
       switch self {
       case .error: "error"
       case .warning: "warning"
@@ -21,19 +19,15 @@ public struct FlowFinding: Sendable, Hashable {
   /// The severity.
   public let severity: Severity
   /// The name of the op or flow of the finding; `Cases` for a case.
-  public var op: String { opBytes.description }
-  /// The bytes of `op`.
-  package let opBytes: ByteString
+  public let op: ByteString
   /// A sentence without a full stop that names keys, types and ops.
-  public var message: String { messageBytes.description }
-  /// The bytes of `message`.
-  package let messageBytes: ByteString
+  public let message: ByteString
 
   /// Makes a finding about `op`.
   package init(_ severity: Severity, op: ByteString, _ message: ByteString) {
     self.severity = severity
-    self.opBytes = op
-    self.messageBytes = message
+    self.op = op
+    self.message = message
   }
 }
 
@@ -54,16 +48,13 @@ extension Flow {
   /// - Parameter data: The initial data of a run. The flow's own needs are checked only if it isn't
   ///   nil; else they count as present.
   /// - Returns: The findings, in the order of the steps.
-  public func check(data: InitialData? = nil) -> [FlowFinding] { check(bytes: data?.entries) }
-
-  /// The same with data whose keys may have any bytes.
-  package func check(bytes data: [(ByteString, FlowValue)]?) -> [FlowFinding] {
+  public func check(data: InitialData? = nil) -> [FlowFinding] {
     if let circular = currentSnapshot()?.circular {
       return [
-        FlowFinding(.error, op: circular.nameBytes, "flow '\(circular.nameBytes)' contains itself")
+        FlowFinding(.error, op: circular.name, "flow '\(circular.name)' contains itself")
       ]
     }
-    let checker = FlowChecker(self, data: data)
+    let checker = FlowChecker(self, data: data?.entries)
     BlueprintWalker.walk(self, checker)
     return checker.findings
   }
@@ -104,7 +95,7 @@ extension MachineOp {
     {
       findings.append(
         FlowFinding(
-          .warning, op: nameBytes,
+          .warning, op: name,
           "the event '\(logic.name(ofEvent: event))' never comes: the machine has no 'emit'"))
     }
     guard definition.hasReducer else { return findings }
@@ -114,7 +105,7 @@ extension MachineOp {
       else { continue }
       findings.append(
         FlowFinding(
-          .warning, op: nameBytes,
+          .warning, op: name,
           "step '\(logic.name(ofStep: number))' has no way on and isn't marked as final"))
     }
     return findings

@@ -36,7 +36,7 @@ final class FlowPlan: BlueprintVisitor {
   static func text(ofStep op: Op, secrets: SecretTexts? = nil) -> ByteString {
     let plan = FlowPlan(secrets)
     plan.levels.append(0)
-    plan.step(op.nameBytes, op.policy, memory: op.memoryLimit)
+    plan.step(op.name, op.policy, memory: op.memoryLimit)
     return ByteString(plan.text)
   }
 
@@ -82,10 +82,10 @@ final class FlowPlan: BlueprintVisitor {
     if let place {
       let isRepeated = !written.insert(identity).inserted && lineCount > Self.repetitionLimit
       if isRepeated || open.contains(identity) {
-        step(flow.nameBytes, place.step.policy, ": as above")
+        step(flow.name, place.step.policy, ": as above")
         return false
       }
-      step(flow.nameBytes, place.step.policy, blueprint.steps.isEmpty ? ": no steps" : ":")
+      step(flow.name, place.step.policy, blueprint.steps.isEmpty ? ": no steps" : ":")
     } else if blueprint.steps.isEmpty {
       levels.append(0)
       line("no steps")
@@ -102,13 +102,13 @@ final class FlowPlan: BlueprintVisitor {
   }
 
   func visit(_ op: Op, _ place: StepPlace) {
-    step(op.nameBytes, place.step.policy, memory: op.memoryLimit)
+    step(op.name, place.step.policy, memory: op.memoryLimit)
   }
 
   func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
     let output: ByteString = dispatcher.output.map { " -> \($0)" } ?? ""
     let failures: ByteString = dispatcher.allowFailure ? ", failures allowed" : ""
-    let absent: ByteString = dispatcher.absent.map { ", \($0.logTextBytes) without output" } ?? ""
+    let absent: ByteString = dispatcher.absent.map { ", \($0.logText) without output" } ?? ""
     let rate: ByteString = dispatcher.rate.map { ", \($0.text)" } ?? ""
     let count = dispatcher.maxConcurrent
     step(
@@ -164,9 +164,7 @@ final class FlowPlan: BlueprintVisitor {
 extension Op {
   /// An outline of the op, without running anything: a line for each step, with those of nested
   /// flows indented below. Every line ends in a line break. Called on the thread of the flow's ops.
-  public func plan() -> String { planBytes().description }
-  /// The bytes of `plan`.
-  package func planBytes() -> ByteString {
+  public func plan() -> ByteString {
     if let flow = self as? Flow { return FlowPlan.text(of: flow) }
     return FlowPlan.text(ofStep: self)
   }
@@ -174,9 +172,7 @@ extension Op {
 
 extension Run {
   /// The plan of the op or flow that was started, as it was at that time; see `Op.plan`.
-  public func plan() -> String { planBytes().description }
-  /// The bytes of `plan`.
-  package func planBytes() -> ByteString {
+  public func plan() -> ByteString {
     loop.checkThread()
     guard let flow = op as? Flow else { return FlowPlan.text(ofStep: op, secrets: log.secrets) }
     return FlowPlan.text(
@@ -187,8 +183,8 @@ extension Run {
   /// The findings of `Flow.check` for the data of the run; for an op, with the op as the only step.
   public func check() -> [FlowFinding] {
     loop.checkThread()
-    let given = data.entries.map { (loop.keys.name(of: $0.key), $0.value) }
-    let flow = op as? Flow ?? Flow(bytes: op.nameBytes).add(op)
-    return flow.check(bytes: given)
+    let given = data.entries.map { (name: loop.keys.name(of: $0.key), value: $0.value) }
+    let flow = op as? Flow ?? Flow(op.name).add(op)
+    return flow.check(data: InitialData(given))
   }
 }

@@ -41,7 +41,7 @@ struct ValueSource: Hashable {
   /// The type's name, which distinguishes types well enough: those with functions are all unknown.
   /// Its provider and its key identify a value.
   private var typeName: ByteString? {
-    if case .declared(let type) = content { type.nameBytes } else { nil }
+    if case .declared(let type) = content { type.name } else { nil }
   }
 
   static func == (left: ValueSource, right: ValueSource) -> Bool {
@@ -163,12 +163,12 @@ enum PossibleWrites {
     while let next = open.popLast() {
       guard seen.insert(ObjectIdentifier(next)).inserted else { continue }
       for declared in next.declarations.gives {
-        let source = ValueSource(declared.type.present, .op(next.nameBytes))
-        result.append(DataWrite(key: declared.nameBytes, source: source))
+        let source = ValueSource(declared.type.present, .op(next.name))
+        result.append(DataWrite(key: declared.name, source: source))
       }
       guard let flow = next as? Flow else { continue }
       for (name, value) in flow.blueprint.data {
-        let source = ValueSource(.value(value.plain), .data(flow.nameBytes, ObjectIdentifier(flow)))
+        let source = ValueSource(.value(value.plain), .data(flow.name, ObjectIdentifier(flow)))
         result.append(DataWrite(key: name, source: source))
       }
       for step in flow.blueprint.steps { add(step, &result, &open) }
@@ -185,9 +185,9 @@ enum PossibleWrites {
     case .parallel, .cases: break
     case .group(let dispatcher):
       // Members only set their own item's data.
-      let collected = dispatcher.collect ?? step.op.primaryOutputBytes
-      let type = step.op.gives.first { $0.nameBytes == collected }?.type ?? .any
-      let provider = ValueSource.Provider.group(step.op.nameBytes)
+      let collected = dispatcher.collect ?? step.op.primaryOutput
+      let type = step.op.gives.first { $0.name == collected }?.type ?? .any
+      let provider = ValueSource.Provider.group(step.op.name)
       if let output = dispatcher.output {
         let type = dispatcher.itemType(type.present)
         result.append(DataWrite(key: output, source: ValueSource(type.list, provider)))

@@ -4,9 +4,7 @@ extension Flow {
   /// Ops are nodes, one for each place; groups, nested flows, parallel and final steps are boxes;
   /// cases are labelled edges. The same flow always results in the same text, which ends in one
   /// line break. U+FFFD replaces bytes of names that are no UTF-8.
-  public func dot() -> String { dotBytes().description }
-  /// The bytes of `dot`.
-  package func dotBytes() -> ByteString { FlowGraphBuilder.graph(of: self).dot }
+  public func dot() -> ByteString { FlowGraphBuilder.graph(of: self).dot }
 }
 
 extension Run {
@@ -14,9 +12,7 @@ extension Run {
   /// wasn't reached. For an op that a group executed, the duration is the median of its items; the
   /// group's box shows the time of all of them together. For a pending run the graph shows its
   /// progress. Called on the loop's thread.
-  public func dot() -> String { dotBytes().description }
-  /// The bytes of `dot`.
-  package func dotBytes() -> ByteString {
+  public func dot() -> ByteString {
     loop.checkThread()
     return FlowGraphBuilder.graph(of: self).dot
   }
@@ -72,11 +68,11 @@ extension FlowGraph {
     var text = String.UnicodeScalarView()
     for scalar in GraphText.scalars(GraphText.join(Array(lines), "\n") { $0 }) {
       switch scalar {
-      case "\\": text += "\\\\".unicodeScalars
-      case "\"": text += "\\\"".unicodeScalars
-      case "\n": text += "\\n".unicodeScalars
+      case "\\": text += String("\\\\").unicodeScalars
+      case "\"": text += String("\\\"").unicodeScalars
+      case "\n": text += String("\\n").unicodeScalars
       // Graphviz interprets HTML entities in every string.
-      case "&": text += "&amp;".unicodeScalars
+      case "&": text += String("&amp;").unicodeScalars
       default: text.append(scalar)
       }
     }

@@ -3,9 +3,7 @@ extension Flow {
   ///
   /// The same flow always results in the same text, which ends in one line break. In names, `#NN;`
   /// replaces everything that Mermaid could interpret, and U+FFFD replaces bytes that are no UTF-8.
-  public func mermaid() -> String { mermaidBytes().description }
-  /// The bytes of `mermaid`.
-  package func mermaidBytes() -> ByteString { FlowGraphBuilder.graph(of: self).mermaid }
+  public func mermaid() -> ByteString { FlowGraphBuilder.graph(of: self).mermaid }
 }
 
 extension FlowGraph {
@@ -44,10 +42,10 @@ extension GraphText {
     var text = String.UnicodeScalarView()
     for scalar in GraphText.scalars(GraphText.join(lines, "\n") { $0 }) {
       switch scalar {
-      case "\n": text += "<br/>".unicodeScalars
+      case "\n": text += String("<br/>").unicodeScalars
       case "a"..."z", "A"..."Z", "0"..."9", " ", "_", ".", ",", "=", "-", "/", "'", "+":
         text.append(scalar)
-      case "\0"..."\u{7F}": text += "#\(scalar.value);".unicodeScalars
+      case "\0"..."\u{7F}": text += String("#\(scalar.value);").unicodeScalars
       default: text.append(scalar)
       }
     }

@@ -72,7 +72,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     graph = FlowGraph(title: [])
     self.outcomes = outcomes
     self.secrets = secrets
-    graph.title = redacted(Self.lines(op.nameBytes, op.policy))
+    graph.title = redacted(Self.lines(op.name, op.policy))
     append(.start, ["start"])
   }
 
@@ -123,7 +123,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     let text: ByteString =
       switch outcome {
       case .running: "running for \(time)s"
-      default: "\(run.state.nameBytes) in \(time)s"
+      default: "\(run.state.name) in \(time)s"
       }
     append(.end, ["end", text], outcome)
     return graph
@@ -206,7 +206,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     _ op: Op, _ policy: OpPolicy?, _ place: RunOutcomes.Place, isGrouped: Bool,
     _ shape: FlowGraph.Node.Shape = .op
   ) {
-    var lines = Self.lines(op.nameBytes, policy)
+    var lines = Self.lines(op.name, policy)
     if let memory = op.memoryLimit { lines.append("memory: \(memory.text)") }
     let outcome = outcomes?.outcome(at: place, isGrouped: isGrouped)
     if let outcome { lines.append(outcome.text) }
@@ -228,7 +228,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
         appendOp(flow, place.step.policy, own, isGrouped: groupDepth > 0, .folded)
         return false
       }
-      var lines = Self.lines(flow.nameBytes, place.step.policy)
+      var lines = Self.lines(flow.name, place.step.policy)
       let outcome = outcomes?.outcome(at: own, isGrouped: groupDepth > 0)
       if let outcome { lines.append(outcome.text) }
       open(.flow, lines, outcome?.outcome)
@@ -254,7 +254,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     if let rate = dispatcher.rate { lines.append("rate = \(rate.text)") }
     if dispatcher.allowFailure { lines.append("allow_failure") }
     if let failures = dispatcher.failures { lines.append("failures -> \(failures)") }
-    if let absent = dispatcher.absent { lines.append("absent = \(absent.logTextBytes)") }
+    if let absent = dispatcher.absent { lines.append("absent = \(absent.logText)") }
     if let outcomes { lines.append(outcomes.groupText(at: self.place(place))) }
     open(.group, lines)
     groupDepth += 1

@@ -38,18 +38,12 @@ extension MachineOp {
   /// line break.
   ///
   /// Source: the seed's `DOTBuilder` (FlowKit).
-  public func dot(_ options: MachineDOTOptions = MachineDOTOptions()) -> String {
-    dotBytes(options).description
-  }
-  /// The bytes of `dot`.
-  package func dotBytes(_ options: MachineDOTOptions = MachineDOTOptions()) -> ByteString {
+  public func dot(_ options: MachineDOTOptions = MachineDOTOptions()) -> ByteString {
     MachineGraph(blueprint).dot(options)
   }
 
   /// The machine as a state diagram in Mermaid, with its start and its ends.
-  public func mermaid() -> String { mermaidBytes().description }
-  /// The bytes of `mermaid`.
-  package func mermaidBytes() -> ByteString { MachineGraph(blueprint).mermaid() }
+  public func mermaid() -> ByteString { MachineGraph(blueprint).mermaid() }
 }
 
 /// The drawing of a machine.

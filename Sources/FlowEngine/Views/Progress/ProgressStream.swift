@@ -9,7 +9,7 @@ public struct RunProgress: Sendable, Equatable {
   public var fraction: Double?
   /// The path of the execution that matters most now, `publish/UploadOp #3`: the outermost group, or else the op
   /// that has been executed for the longest time.
-  public var op: String
+  public var op: ByteString
   /// How much of that execution is done: items of a group, steps of a flow, units that an op reports; nil if that isn't
   /// known.
   public var done: Double?
@@ -17,7 +17,7 @@ public struct RunProgress: Sendable, Equatable {
   public var total: Double?
   /// What that execution does: the command of its program, the method and URL of its request, or the last transition of
   /// a machine; nil if none of these applies.
-  public var message: String?
+  public var message: ByteString?
 }
 
 /// The progress of a run as an asynchronous sequence; made by `Run.progressStream`.
@@ -178,7 +178,7 @@ private final class ProgressSource: StreamSource<RunProgress>, RecordSink, Group
 
   override func runEnded(_ run: Run) {
     if run.state == .succeeded {
-      _ = continuation.yield(RunProgress(fraction: 1, op: run.log.shown(run.nameBytes).description))
+      _ = continuation.yield(RunProgress(fraction: 1, op: run.log.shown(run.name)))
     } else if demand.hasChanged {
       update(run.log)
     }
@@ -193,8 +193,8 @@ private final class ProgressSource: StreamSource<RunProgress>, RecordSink, Group
   private func update(_ log: EventLog) {
     guard let row = tree.mainRow()?.row else { return }
     let progress = RunProgress(
-      fraction: tree.share(of: log), op: row.name.description, done: row.done, total: row.total,
-      message: (row.work ?? row.transition)?.description)
+      fraction: tree.share(of: log), op: row.name, done: row.done, total: row.total,
+      message: row.work ?? row.transition)
     guard progress != last else { return }
     demand.noteElement()
     last = progress

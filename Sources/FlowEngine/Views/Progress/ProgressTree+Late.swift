@@ -123,7 +123,7 @@ struct RunEnd {
   init(of run: Run) {
     isStopped = run.state != .succeeded
     if run.state == .failed, let error = run.error, error.kind != .cancelled {
-      failure = error.messageBytes
+      failure = error.message
     }
   }
 }

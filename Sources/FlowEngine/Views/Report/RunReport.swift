@@ -157,7 +157,7 @@ package enum RunReport {
     let items = problem.examples.map { run.spans[$0] }.filter { $0.index > 0 }
     if problem.count == 1 || items.isEmpty { return "" }
     let list = items.map { MarkdownText.code(run.number(of: $0), limit: 60).bytes }
-      .joined(separator: Array(", ".utf8))
+      .joined(separator: ", ".bytes)
     return " (\(ByteString(list))\(problem.count > items.count ? ", …" : ""))"
   }
 
@@ -232,9 +232,7 @@ extension Run {
   /// for, and its ops. Of a pending run it describes what has happened so far.
   ///
   /// - Returns: Text without secrets, which ends in a newline.
-  public func report() -> String { reportBytes().description }
-  /// The bytes of `report`.
-  package func reportBytes() -> ByteString { RunReport.text(of: RunSpans(self)) }
+  public func report() -> ByteString { RunReport.text(of: RunSpans(self)) }
 }
 
 // The tables of a report.
@@ -324,7 +322,7 @@ struct MarkdownText {
 
   /// Appends a row of a table.
   mutating func appendRow(_ cells: [ByteString]) {
-    append("| \(ByteString(cells.map(\.bytes).joined(separator: Array(" | ".utf8)))) |\n")
+    append("| \(ByteString(cells.map(\.bytes).joined(separator: " | ".bytes))) |\n")
   }
 
   /// A text in a code span, on one line and with at most so many characters.
@@ -345,7 +343,7 @@ struct MarkdownText {
       shown.append(byte)
     }
     // A code span without anything to see isn't one; a space at both ends isn't shown.
-    if shown.allSatisfy({ $0 == UInt8(ascii: " ") }) { shown = Array("\u{2423}".utf8) }
+    if shown.allSatisfy({ $0 == UInt8(ascii: " ") }) { shown = "\u{2423}".bytes }
     let edges = [shown.first, shown.last]
     let isPadded =
       edges.contains(UInt8(ascii: "`")) || edges.allSatisfy { $0 == UInt8(ascii: " ") }

@@ -47,15 +47,15 @@ package struct RunSpans: Sendable {
     secrets = log.keys.secrets
     lanes = log.keys.lanes.all
     bound = log.bound
-    name = log.shown(run.nameBytes)
-    runID = run.identifierBytes
+    name = log.shown(run.name)
+    runID = run.identifier
     started = log.wallBase.later(by: log.began)
     isRunning = run.state == .pending
     var reader = SpanReader(log)
     reader.read()
     var failure: SpanFailure?
     if let error = run.error {
-      failure = SpanFailure(message: error.messageBytes, kind: error.kind)
+      failure = SpanFailure(message: error.message, kind: error.kind)
     }
     let end = run.ended.map { $0 - log.began } ?? now - log.began
     reader.endAll(

@@ -184,7 +184,7 @@ struct SpanReader {
     undos[index].end = max(undos[index].start, self.time(of: record))
     undos[index].outcome = Span.Outcome(outcome.state)
     undos[index].error = outcome.message
-    undos[index].errorKind = outcome.kind?.nameBytes
+    undos[index].errorKind = outcome.kind?.name
   }
 
   private mutating func start(_ record: LogRecord, _ reader: LogReader, _ kind: Span.Kind) {

@@ -51,7 +51,7 @@ package final class SummaryFollower: RunSink, RecordSink {
     while let record = run.log.record(at: &place) { writer.write(record) }
     let lines = writer.takeOutput()
     followed[ObjectIdentifier(run.log)] = Followed(run: run, writer: writer)
-    names[run.nameBytes, default: 0] += 1
+    names[run.name, default: 0] += 1
     nameLines(of: run)
     write(lines, .frame, shownName(of: run))
   }
@@ -71,21 +71,21 @@ package final class SummaryFollower: RunSink, RecordSink {
     writer.end(isSuccess: run.state == .pending ? nil : run.state == .succeeded)
     write(writer.takeOutput(), .frame, shownName(of: run))
     followed[ObjectIdentifier(run.log)] = nil
-    let count = names[run.nameBytes] ?? 1
-    names[run.nameBytes] = count > 1 ? count - 1 : nil
+    let count = names[run.name] ?? 1
+    names[run.name] = count > 1 ? count - 1 : nil
   }
 
   /// Decides whether the lines of a new run are named, and from now on those of the other open ones.
   private func nameLines(of run: Run) {
-    let shown = run.log.shown(run.nameBytes)
+    let shown = run.log.shown(run.name)
     if followed.count > 1 { followed[ObjectIdentifier(run.log)]?.name = shown }
     for (id, other) in followed.count == 2 ? followed : [:] where other.name == nil {
-      followed[id]?.name = other.run.log.shown(other.run.nameBytes)
+      followed[id]?.name = other.run.log.shown(other.run.name)
     }
-    switch names[run.nameBytes] ?? 0 {
+    switch names[run.name] ?? 0 {
     case ...1: break
     case 2:
-      for (id, other) in followed where other.run.nameBytes == run.nameBytes {
+      for (id, other) in followed where other.run.name == run.name {
         followed[id]?.name = "\(shown) #\(other.run.id)"
       }
     default: followed[ObjectIdentifier(run.log)]?.name = "\(shown) #\(run.id)"

@@ -230,11 +230,7 @@ public struct SummaryOptions: Sendable {
 
 extension Run {
   /// The log as text for people.
-  public func summary(_ options: SummaryOptions = SummaryOptions()) -> String {
-    summaryBytes(options).description
-  }
-  /// The bytes of `summary`.
-  package func summaryBytes(_ options: SummaryOptions = SummaryOptions()) -> ByteString {
+  public func summary(_ options: SummaryOptions = SummaryOptions()) -> ByteString {
     loop.checkThread()
     return log.summary(options, isSuccess: isSuccess)
   }

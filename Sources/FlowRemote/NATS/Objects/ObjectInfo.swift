@@ -63,7 +63,7 @@ package struct ObjectInfo: Sendable, Equatable {
     gmtime_r(&now.tv_sec, &parts)
     func digits(_ number: some BinaryInteger, _ count: Int) -> String {
       let text = String(number)
-      return String(repeating: "0", count: max(0, count - text.count)) + text
+      return String(repeating: "0" as Character, count: max(0, count - text.count)) + text
     }
     let day =
       "\(digits(parts.tm_year + 1900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"

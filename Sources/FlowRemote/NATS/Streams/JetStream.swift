@@ -83,7 +83,7 @@ package final class JetStream {
           .error, "\(connection.place): \(text) (nats_\(code))", code: code,
           underlying: JetStreamProblem(code: code, status: status)))
     } catch {
-      return .failure(connection.failure("JetStream's reply can't be read: \(error.messageBytes)"))
+      return .failure(connection.failure("JetStream's reply can't be read: \(error.message)"))
     }
   }
 

@@ -93,8 +93,8 @@ package indirect enum NATSJSON: Equatable, Sendable {
 
   private func write(to bytes: inout [UInt8]) {
     switch self {
-    case .null: bytes += "null".utf8
-    case .bool(let flag): bytes += (flag ? "true" : "false").utf8
+    case .null: bytes += "null".bytes
+    case .bool(let flag): bytes += (flag ? "true" : "false").bytes
     case .integer(let number): bytes += String(number).utf8
     case .number(let number): bytes += (number.isFinite ? String(number) : "null").utf8
     case .string(let text): Self.write(text, to: &bytes)
@@ -119,14 +119,14 @@ package indirect enum NATSJSON: Equatable, Sendable {
 
   /// Writes a string; bytes that are no UTF-8 become U+FFFD, because JSON can't have them.
   private static func write(_ text: ByteString, to bytes: inout [UInt8]) {
-    let digits = Array("0123456789abcdef".utf8)
+    let digits = "0123456789abcdef".bytes
     bytes.append(UInt8(ascii: "\""))
     for byte in text.description.utf8 {
       switch byte {
       case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
-      case 0x0A: bytes += "\\n".utf8
+      case 0x0A: bytes += "\\n".bytes
       case ..<0x20:
-        bytes += "\\u00".utf8
+        bytes += "\\u00".bytes
         bytes += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
       default: bytes.append(byte)
       }

@@ -86,7 +86,7 @@ extension ByteString {
 /// Names that nobody else makes, in the form of NATS: 22 letters and digits.
 enum NATSUniqueName {
   private static let alphabet = Array(
-    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".bytes)
 
   /// A random name: 131 bits of the system's generator.
   static func make() -> ByteString {
@@ -99,8 +99,8 @@ enum NATSUniqueName {
 /// Base64 in its two alphabets.
 enum NATSBase64 {
   private static let common = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-  private static let plain = Array((common + "+/").utf8)
-  private static let url = Array((common + "-_").utf8)
+  private static let plain = (common + "+/").bytes
+  private static let url = (common + "-_").bytes
 
   /// Encodes bytes in the alphabet for URLs, with padding.
   static func encodeForURL(_ bytes: [UInt8]) -> ByteString {

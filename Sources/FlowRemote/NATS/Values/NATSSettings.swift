@@ -97,9 +97,9 @@ package struct NATSSettings: Sendable {
 
     init?(_ url: ByteString) {
       var rest = url.bytes[...]
-      if rest.starts(with: "nats://".utf8) {
+      if rest.starts(with: "nats://".bytes) {
         rest = rest.dropFirst(7)
-      } else if rest.starts(with: "tls://".utf8) {
+      } else if rest.starts(with: "tls://".bytes) {
         rest = rest.dropFirst(6)
         isEncrypted = true
       } else {
@@ -143,7 +143,7 @@ package struct NATSSettings: Sendable {
         $0 > 0x20 && $0 != 0x7F && $0 != 0x2F && $0 != 0x3F && $0 != 0x23
       }
       guard !name.isEmpty, isName else { return false }
-      host = String(decoding: name, as: UTF8.self)
+      host = ByteString(name)
       guard let digits else { return true }
       guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return false }
       if let number = UInt16(String(decoding: digits, as: UTF8.self)), number > 0 {

@@ -76,7 +76,7 @@ struct DataBucketTests {
         model[depth][key] = nil
       default:
         let found = chain[depth].get(key)?.logText
-        let wanted = model[...depth].last { $0[key] != nil }?[key].map { "\($0)" }
+        let wanted = model[...depth].last { $0[key] != nil }?[key].map { "\($0)" as ByteString }
         #expect(found == wanted, "seed \(seed), step \(step)")
         #expect(chain[depth].has(key) == (wanted != nil))
         #expect(chain[depth].kind(of: key) == (wanted == nil ? .absent : .integer))

@@ -14,7 +14,7 @@ struct FlowErrorTests {
   @Test("An error thrown by Swift survives retries, groups and redaction")
   func whatSwiftThrowsStaysThroughRetriesGroupsAndRedaction() throws {
     let loop = makeLoop()
-    let alone = failing.start(on: loop, data: [("p", .secret("Outage".flowValue))])
+    let alone = failing.start(on: loop, data: InitialData([("p", .secret("Outage".flowValue))]))
     try alone.waitUntilEnd()
     #expect(alone.error?.underlying as? Outage == Outage(region: 7))
     #expect(alone.error?.message == "<redacted>(region: 7)")

@@ -53,7 +53,7 @@ struct SecretTests {
   func dataOfTheStartDoesNotMakeASecretKeyPlain() {
     let loop = makeLoop()
     let run = Flow().data("password", Secret("of the flow"))
-      .start(on: loop, data: [("password", "of the start".flowValue)])
+      .start(on: loop, data: InitialData([("password", "of the start".flowValue)]))
     #expect(
       lines(run).filter { $0.contains("password") }
         == Array(repeating: "password: <redacted>", count: 2))
@@ -65,7 +65,7 @@ struct SecretTests {
     let loop = makeLoop()
     let text: ByteString =
       "<password> in data bucket is <<redacted>> with type <integer>, but NOT type <string>."
-    let data: [(ByteString, FlowValue)] = [("password", .secret(.integer(12)))]
+    let data = InitialData([("password", .secret(.integer(12)))])
     let needing = Op("NeedOp", needs: ["password": "string"]) { _ in }
     let giving = Op("GiveOp", gives: ["password": "string"]) { _ in }
     let asking = Op("AskOp") { _ = try $0.value("password", as: String.self) }
@@ -74,7 +74,7 @@ struct SecretTests {
     }
     for op in [needing, giving, asking, requiring] {
       let run = op.start(on: loop, data: data)
-      #expect(run.error?.messageBytes == text, "\(op.nameBytes)")
+      #expect(run.error?.message == text, "\(op.name)")
     }
     let group = Flow().addGrouped(asking, GroupDispatcher(input: "password", as: "x"))
       .start(on: loop, data: data)
@@ -93,7 +93,7 @@ struct SecretTests {
       context.set("harmless", "harmless")
     }
     _ = op.start(
-      on: makeLoop(), data: [("password", .secret("hunter22".flowValue))], sinks: [sink])
+      on: makeLoop(), data: InitialData([("password", .secret("hunter22".flowValue))]), sinks: [sink])
     #expect(
       sink.seen == ["start", "replace secret", "set secret", "set string", "finish"])
     #expect(!sink.texts.contains { $0.contains("hunter22") || $0.contains("changed!") })
@@ -105,7 +105,7 @@ struct SecretTests {
     let inner = Op("InnerOp") { $0.log("got hunter22") }
     #expect(lines(inner.start(on: loop)).contains("[InnerOp] got hunter22"))
     let outer = Op("OuterOp") { _ in }
-    _ = outer.start(on: loop, data: [("p", .secret("hunter22".flowValue))])
+    _ = outer.start(on: loop, data: InitialData([("p", .secret("hunter22".flowValue))]))
     #expect(lines(inner.start(on: loop)).contains("[InnerOp] got <redacted>"))
     #expect(lines(inner.start(on: makeLoop())).contains("[InnerOp] got hunter22"))
     let within = EventLoop(within: loop, clock: VirtualClock())

@@ -18,10 +18,10 @@ struct SecretTextTests {
     }
     let run = op.start(
       on: loop,
-      data: [
+      data: InitialData([
         ("p", .secret("hunter22".flowValue)), ("q", .secret(98765.flowValue)),
         ("r", .secret("abc".flowValue)),
-      ])
+      ]))
     #expect(
       body(run) == [
         "[LeakyOp] WillStart",
@@ -140,7 +140,7 @@ struct SecretTextTests {
       let op = Op("SetOp") { context in
         context.set("list", [String(repeating: "x", count: count), secret])
       }
-      let run = op.start(on: loop, data: [("p", .secret(secret.flowValue))])
+      let run = op.start(on: loop, data: InitialData([("p", .secret(secret.flowValue))]))
       let shown = run.events.compactMap(\.value).last?.description ?? ""
       #expect(!shown.contains("0123"), "\(count): \(shown)")
       #expect(shown.count <= 120)

@@ -9,9 +9,9 @@ struct TraceContextTests {
   @Test("A valid traceparent is continued with its id, span and flag")
   func aValidParentIsContinued() throws {
     let context = try #require(TraceContext(traceparent: ByteString(Self.valid), state: "a=1,b=2"))
-    #expect(context.idBytes == ByteString(Self.trace))
+    #expect(context.id == ByteString(Self.trace))
     #expect(context.parent == 0x00F0_67AA_0BA9_02B7)
-    #expect(context.traceparentBytes == ByteString(Self.valid))
+    #expect(context.traceparent == ByteString(Self.valid))
     #expect(context.state == "a=1,b=2")
     #expect(context.traceparent(of: 0xAB) == ByteString("00-\(Self.trace)-00000000000000ab-01"))
     let unsampled = try #require(
@@ -26,7 +26,7 @@ struct TraceContextTests {
     ])
   func laterVersionsAreRead(text: String) throws {
     let context = try #require(TraceContext(traceparent: ByteString(text)))
-    #expect(context.traceparentBytes == ByteString(Self.valid))
+    #expect(context.traceparent == ByteString(Self.valid))
   }
 
   @Test(
@@ -67,7 +67,7 @@ struct TraceContextTests {
     let run = outer.start(on: loop, trace: context)
     let other = inner.start(on: loop)
     loop.runUntilIdle()
-    #expect(run.traceContext?.traceparentBytes == ByteString(Self.valid))
+    #expect(run.traceContext?.traceparent == ByteString(Self.valid))
     #expect(other.traceContext?.id == loop.trace?.id)
     #expect(seen.map { $0?.id } == [context.id, context.id, loop.trace?.id])
     #expect(seen.map { $0?.state } == ["a=1", "a=1", nil])
@@ -81,7 +81,7 @@ struct TraceContextTests {
     let loop = makeLoop()
     let run = TracedOp().makeOp().start(on: loop, trace: context)
     try run.wait()
-    let span = SpanID.execution(run: run.identifierBytes, id: 0)
+    let span = SpanID.execution(run: run.identifier, id: 0)
     #expect(run.data.string("parent") == context.traceparent(of: span).description)
     let untraced = TracedOp().start(on: loop)
     try untraced.wait()
@@ -94,7 +94,7 @@ struct TraceContextTests {
     let loop = makeLoop()
     let run = ExecOp("sh", "-c", "echo $TRACEPARENT $TRACESTATE").start(on: loop, trace: context)
     try run.wait()
-    let span = SpanID.execution(run: run.identifierBytes, id: 0)
+    let span = SpanID.execution(run: run.identifier, id: 0)
     let expected = "\(context.traceparent(of: span)) a=1\n"
     #expect(run.data.string("stdout") == expected)
   }
@@ -103,7 +103,7 @@ struct TraceContextTests {
   func aNewTraceIsRandom() {
     let (one, other) = (TraceContext(), TraceContext())
     #expect(one.id != other.id)
-    #expect(one.idBytes.bytes.count == 32)
+    #expect(one.id.bytes.count == 32)
     #expect(one.traceparent == nil)
   }
 

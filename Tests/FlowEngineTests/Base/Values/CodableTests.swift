@@ -54,7 +54,7 @@ struct CodableTests {
       _ = try value.decoded(as: type)
       return "decoded"
     } catch {
-      return FlowError.from(error).messageBytes
+      return FlowError.from(error).message
     }
   }
 
@@ -64,7 +64,7 @@ struct CodableTests {
       _ = try FlowValue(encoding: content)
       return "encoded"
     } catch {
-      return FlowError.from(error).messageBytes
+      return FlowError.from(error).message
     }
   }
 
@@ -150,7 +150,7 @@ struct CodableTests {
     final class Node: Decodable {
       var next: Node?
     }
-    let knot = MapValue([])
+    let knot = MapValue()
     knot.set("next", .opaque(knot))
     #expect(
       problem(.opaque(knot), as: Node.self).description.hasSuffix("nested deeper than 200 levels"))
@@ -299,13 +299,13 @@ struct CodableTests {
       try context.set("copy", item)
     }
     let wrong: FlowValue = ["name": "fig", "count": "one"]
-    var run = op.start(on: loop, data: [("item", wrong)])
+    var run = op.start(on: loop, data: InitialData([("item", wrong)]))
     #expect(run.error?.kind == .mismatchedInput)
     #expect(
       run.error?.message
         == "<item.count> in data bucket is <one> with type <string>, but NOT type <integer>.")
     #expect(run.error?.underlying is DecodingError)
-    run = op.start(on: loop, data: [("item", .secret(wrong))])
+    run = op.start(on: loop, data: InitialData([("item", .secret(wrong))]))
     #expect(
       run.error?.message
         == "<item.count> in data bucket is <<redacted>> with type <string>, but NOT type <integer>."
@@ -418,5 +418,5 @@ struct CodableTests {
 }
 
 extension FlowValue {
-  fileprivate var logPreview: ByteString { logTextBytes }
+  fileprivate var logPreview: ByteString { logText }
 }

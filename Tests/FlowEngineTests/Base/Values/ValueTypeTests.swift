@@ -45,7 +45,7 @@ struct ValueTypeTests {
       }
       let isMatch = value.isNull ? type.isOptional : type.mismatch(value) == nil
       for _ in 1...2 {
-        let needed = needing.start(on: loop, data: [("v", value)])
+        let needed = needing.start(on: loop, data: InitialData([("v", value)]))
         #expect((needed.state == .succeeded) == isMatch, "\(value.logText)")
         let given = giving.start(on: loop)
         #expect((given.state == .succeeded) == isMatch, "\(value.logText)")

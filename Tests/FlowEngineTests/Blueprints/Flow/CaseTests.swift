@@ -18,9 +18,9 @@ struct CaseTests {
   func theFirstBranchThatMatchesIsTaken() {
     let loop = makeLoop()
     let flow = plans()
-    let pro = flow.start(on: loop, data: [("plan", .bytes("pro")), ("seats", .integer(9))])
+    let pro = flow.start(on: loop, data: InitialData([("plan", .bytes("pro")), ("seats", .integer(9))]))
     #expect(taken(pro) == ["ProOp", "MoreOp", "AfterOp"])
-    let team = flow.start(on: loop, data: [("plan", .bytes("team")), ("seats", .integer(9))])
+    let team = flow.start(on: loop, data: InitialData([("plan", .bytes("team")), ("seats", .integer(9))]))
     #expect(taken(team) == ["TeamOp", "AfterOp"])
     let free = flow.start(on: loop)
     #expect(taken(free) == ["FreeOp", "AfterOp"])
@@ -35,9 +35,9 @@ struct CaseTests {
   func onlyAStringMatchesAKey() {
     let loop = makeLoop()
     let flow = Flow("f").case("n", "1").add(quick("OneOp")).otherwise().add(quick("NoneOp"))
-    #expect(taken(flow.start(on: loop, data: [("n", .integer(1))])) == ["NoneOp"])
-    #expect(taken(flow.start(on: loop, data: [("n", .bytes("1 "))])) == ["NoneOp"])
-    #expect(taken(flow.start(on: loop, data: [("n", .bytes("1"))])) == ["OneOp"])
+    #expect(taken(flow.start(on: loop, data: InitialData([("n", .integer(1))]))) == ["NoneOp"])
+    #expect(taken(flow.start(on: loop, data: InitialData([("n", .bytes("1 "))]))) == ["NoneOp"])
+    #expect(taken(flow.start(on: loop, data: InitialData([("n", .bytes("1"))]))) == ["OneOp"])
   }
 
   @Test("Without a match the flow ends early and succeeds")
@@ -94,11 +94,11 @@ struct CaseTests {
     let flow = Flow("f").case("a", "1").add(quick("A1Op")).otherwise().combine()
       .case("b", "1").add(quick("B1Op")).case("b", "2").combine().add(quick("EndOp"))
     #expect(
-      taken(flow.start(on: loop, data: [("a", .bytes("1")), ("b", .bytes("1"))]))
+      taken(flow.start(on: loop, data: InitialData([("a", .bytes("1")), ("b", .bytes("1"))])))
         == ["A1Op", "B1Op", "EndOp"])
     // Branches may be empty.
-    #expect(taken(flow.start(on: loop, data: [("b", .bytes("2"))])) == ["EndOp"])
-    let early = flow.start(on: loop, data: [("a", .bytes("1"))])
+    #expect(taken(flow.start(on: loop, data: InitialData([("b", .bytes("2"))]))) == ["EndOp"])
+    let early = flow.start(on: loop, data: InitialData([("a", .bytes("1"))]))
     #expect(taken(early) == ["A1Op"])
     #expect(early.isFinishedEarly)
   }
@@ -244,9 +244,9 @@ struct CaseTests {
     let loop = makeLoop()
     let flow = Flow("f").case("a", "b").add(quick("OneOp"))
     let copy = flow.copy(name: "g").add(quick("TwoOp")).combine().add(quick("EndOp"))
-    #expect(taken(flow.start(on: loop, data: [("a", .bytes("b"))])) == ["OneOp"])
+    #expect(taken(flow.start(on: loop, data: InitialData([("a", .bytes("b"))]))) == ["OneOp"])
     #expect(
-      taken(copy.start(on: loop, data: [("a", .bytes("b"))])) == ["OneOp", "TwoOp", "EndOp"])
+      taken(copy.start(on: loop, data: InitialData([("a", .bytes("b"))]))) == ["OneOp", "TwoOp", "EndOp"])
   }
 }
 

@@ -35,8 +35,8 @@ struct FlowBuilderTests {
     #expect(built.count == chained.count)
     let choices: [[(String, String)]] = [[("plan", "pro")], [("team", "t")], []]
     for data in choices {
-      var data: [(ByteString, FlowValue)] = data.map { (ByteString($0), $1.flowValue) }
-      data.append(("images", ["a", "b"].flowValue))
+      let data = InitialData(
+        data.map { ($0, $1.flowValue) } + [("images", ["a", "b"].flowValue)])
       let loop = makeLoop()
       let run = built.start(on: loop, data: data)
       try run.wait()
@@ -55,7 +55,7 @@ struct FlowBuilderTests {
       Case("b", "1") { mark("TwoOp") }
       Otherwise { Flow("inner") { NoteOp(text: "inner").with(name: "RenamedOp") } }
     }
-    let run = flow.start(on: makeLoop(), data: [("a", .bytes("1"))])
+    let run = flow.start(on: makeLoop(), data: InitialData([("a", .bytes("1"))]))
     #expect(started(run) == ["OneOp", "inner", "RenamedOp"])
   }
 

@@ -54,7 +54,7 @@ struct FlowTests {
   @Test("An op started alone logs its own lines, with times on request")
   func anOpStartedAloneLogsItsOwnLinesAndTimesAsAsked() throws {
     let loop = makeLoop()
-    let run = waitingOp("SlowOp", 45_296.789).start(on: loop, data: [("a", .integer(1))])
+    let run = waitingOp("SlowOp", 45_296.789).start(on: loop, data: InitialData([("a", .integer(1))]))
     try run.wait()
     #expect(
       run.summary(SummaryOptions(time: .iso, durations: true)) == """
@@ -75,7 +75,7 @@ struct FlowTests {
   @Test("Needs and gives are checked in key order")
   func needsAndGivesAreCheckedInKeyOrder() {
     let loop = makeLoop()
-    func outcome(_ op: Op, _ data: [(ByteString, FlowValue)]) -> String {
+    func outcome(_ op: Op, _ data: InitialData) -> String {
       let run = op.start(on: loop, data: data)
       run.markObserved()
       #expect(run.state == .failed)
@@ -83,27 +83,27 @@ struct FlowTests {
     }
     let needy = Op("NeedyOp", needs: ["password": "string", "email": "string"]) { _ in }
     #expect(
-      outcome(needy, [])
+      outcome(needy, [:])
         == "[NeedyOp] DidFinish: withInsufficientInputData: can't find <email> in data bucket")
     #expect(
-      outcome(needy, [("email", .bytes("x")), ("password", .integer(123456))])
+      outcome(needy, ["email": "x", "password": 123456])
         == "[NeedyOp] DidFinish: withMismatchInputDataType: <password> in data bucket is <123456> "
         + "with type <integer>, but NOT type <string>.")
     #expect(
-      outcome(Op("GivingOp", gives: ["url": "string"]) { _ in }, [])
+      outcome(Op("GivingOp", gives: ["url": "string"]) { _ in }, [:])
         == "[GivingOp] DidFinish: withMissingOutputData: can't find <url> in data bucket")
     #expect(
-      outcome(Op("GivingOp", gives: ["url": "string"]) { $0.set("url", 1.5) }, [])
+      outcome(Op("GivingOp", gives: ["url": "string"]) { $0.set("url", 1.5) }, [:])
         == "[GivingOp] DidFinish: withMismatchOutputDataType: <url> in data bucket is <1.5> "
         + "with type <float>, but NOT type <string>.")
     #expect(
-      outcome(Op("GettingOp") { _ = try $0.value("email", as: String.self) }, [])
+      outcome(Op("GettingOp") { _ = try $0.value("email", as: String.self) }, [:])
         == "[GettingOp] DidFinish: withInsufficientInputData: can't find <email> in data bucket")
     #expect(
-      outcome(Op("ThrowingOp") { _ in throw FlowError(.error, "No such account") }, [])
+      outcome(Op("ThrowingOp") { _ in throw FlowError(.error, "No such account") }, [:])
         == "[ThrowingOp] DidFinish: withError: No such account")
     #expect(
-      outcome(Op("TimeoutOp") { $0.fail(.timeout(after: .seconds(5))) }, [])
+      outcome(Op("TimeoutOp") { $0.fail(.timeout(after: .seconds(5))) }, [:])
         == "[TimeoutOp] DidFinish: timedOut after 5s")
   }
 
@@ -189,7 +189,7 @@ struct FlowTests {
   func givenDataReplacesTheFlowsOwn() {
     let loop = makeLoop()
     let flow = Flow().data(["a": 1, "b": 2]).data("a", 3)
-    let run = flow.start(on: loop, data: [("b", .integer(4)), ("c", .integer(5))])
+    let run = flow.start(on: loop, data: InitialData([("b", .integer(4)), ("c", .integer(5))]))
     #expect(Array(lines(run)[1...3]) == ["a: 3", "b: 4", "c: 5"])
   }
 

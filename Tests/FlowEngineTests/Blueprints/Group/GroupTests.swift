@@ -248,7 +248,7 @@ struct GroupTests {
       flow = Flow("f").addGrouped(flow, GroupDispatcher(input: "item", as: "item"))
       items = .opaque(ListValue([items]))
     }
-    let run = flow.start(on: loop, data: [("item", items)])
+    let run = flow.start(on: loop, data: InitialData([("item", items)]))
     try run.wait()
     #expect(run.state == .succeeded)
   }

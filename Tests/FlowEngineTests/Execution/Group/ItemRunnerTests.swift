@@ -223,7 +223,7 @@ struct ItemRunnerTests {
       runner.endsWhenAsked = false
       let run = start(runner, items: 2, on: loop)
       #expect(throws: FlowError.self) { try run.waitUntilEnd() }
-      #expect(run.error?.messageBytes == ByteString("stalled: [\(name)] never finished"))
+      #expect(run.error?.message == ByteString("stalled: [\(name)] never finished"))
     }
   }
 

@@ -232,7 +232,7 @@ struct MachineTests {
     var script = MachineScript("inner", start: "a")
     script.step("a", Op("AddOp") { $0.set("sum", ($0.bucket.integer("one") ?? 0) + 1) })
     let flow = Flow("outer").data("one", 1).add(try script.make())
-      .add(Op("AfterOp") { $0.log(($0.bucket["sum"] ?? .null).logTextBytes) })
+      .add(Op("AfterOp") { $0.log(($0.bucket["sum"] ?? .null).logText) })
     #expect(flow.check().isEmpty)
     let run = flow.start(on: loop)
     #expect(
@@ -376,7 +376,7 @@ struct MachineTests {
   @Test("Secrets stay secret in steps")
   func secretsStaySecretInSteps() throws {
     var script = MachineScript("m", start: "a")
-    script.step("a", Op("UseOp") { $0.log(($0.bucket["word"] ?? .null).logTextBytes) })
+    script.step("a", Op("UseOp") { $0.log(($0.bucket["word"] ?? .null).logText) })
     let flow = Flow("f").data("word", Secret("sesame")).data("pin", Secret("12"))
       .add(try script.make())
     let run = flow.start(on: loop)

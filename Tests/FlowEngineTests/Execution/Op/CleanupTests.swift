@@ -296,7 +296,7 @@ struct CleanupTests {
     #expect(calls == [3, 1])
     #expect(run.state == (stop == "cancel" ? .cancelled : .failed))
     let cut = "the cleanup of [TidyOp] was cut after a grace of 1s, while it waited"
-    #expect(run.lateErrors.map(\.messageBytes) == [ByteString(cut)])
+    #expect(run.lateErrors.map(\.message) == [ByteString(cut)])
     // The op had succeeded before.
     #expect(body(run).contains("[TidyOp] DidFinish: withError: \(cut)"))
   }

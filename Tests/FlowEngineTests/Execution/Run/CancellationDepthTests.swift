@@ -40,7 +40,7 @@ struct CancellationDepthTests {
     let items = ContiguousArray(repeating: FlowValue.integer(1), count: count)
     let run = Flow("f")
       .addGrouped(op, GroupDispatcher(input: "items", maxConcurrent: count))
-      .start(on: loop, data: [("items", .opaque(ListValue(items)))])
+      .start(on: loop, data: InitialData([("items", .opaque(ListValue(items)))]))
     while begun < count, loop.turn(mayBlock: false) == .worked {}
     run.cancel(reason: "enough")
     try run.waitUntilEnd()

@@ -58,7 +58,7 @@ struct LoopShutdownTests {
         flow = Flow("f").addGrouped(flow, GroupDispatcher(input: "item", as: "item"))
         items = .opaque(ListValue([items]))
       }
-      let run = flow.start(on: loop, data: [("item", items)])
+      let run = flow.start(on: loop, data: InitialData([("item", items)]))
       #expect(run.state == .pending)
       loop.shutdown()
     }

@@ -200,7 +200,7 @@ private struct Model {
     }
   }
 
-  private func reason(_ error: FlowError) -> FlowError { .cancelled(reason: error.messageBytes) }
+  private func reason(_ error: FlowError) -> FlowError { .cancelled(reason: error.message) }
 
   /// Steps one after another, up to the first that fails or the stop.
   private mutating func run(_ steps: [Node], _ begin: Int, _ stop: ModelStop) -> ModelEnd {
@@ -351,7 +351,7 @@ private struct Builder {
     switch node {
     case .op(let op):
       return Op(
-        nameBytes: op.name, retry: op.retry?.policy, timeout: op.timeout.map { seconds($0) },
+        name: op.name, retry: op.retry?.policy, timeout: op.timeout.map { seconds($0) },
         body: NodeBody(op, counts))
     case .flow(let flow, let timeout, let retry):
       return self.flow(flow).with(retry: retry?.policy, timeout: timeout.map { seconds($0) })
@@ -360,7 +360,7 @@ private struct Builder {
   }
 
   func flow(_ node: FlowNode) -> Flow {
-    let flow = Flow(bytes: node.name)
+    let flow = Flow(node.name)
     add(node.steps, to: flow)
     for step in node.finally { flow.addFinally(op(step)) }
     return flow
@@ -377,7 +377,7 @@ private struct Builder {
           op(node),
           // The model doesn't know which item takes the slot of one that waits for its next attempt.
           GroupDispatcher(
-            inputBytes: key, maxConcurrent: limit, allowFailure: allowFailure, as: "item",
+            input: key, maxConcurrent: limit, allowFailure: allowFailure, as: "item",
             holdsSlots: true))
       case .cases(let branches, let otherwise):
         for branch in branches {
@@ -523,7 +523,7 @@ struct ModelTests {
     let data = (1...5).map { count in
       (ByteString("items \(count)"), Array(1...count).flowValue)
     }
-    let run = flow.start(on: loop, data: data)
+    let run = flow.start(on: loop, data: InitialData(data))
     var timer: FlowEngine.LoopTimer?
     if stop.time != .max {
       timer = loop.schedule(at: loop.now() + Int64(stop.time)) { run.cancel(reason: "enough") }

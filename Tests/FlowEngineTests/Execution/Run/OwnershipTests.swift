@@ -11,7 +11,7 @@ struct OwnershipTests {
     let op = Op(
       name: "StartOp",
       body: HoldingBody { context in
-        let started = context.start(inner, data: [("x", .integer(1))])
+        let started = context.start(inner, data: InitialData([("x", .integer(1))]))
         child = started
         started.observe(Job { context.end() })
       })

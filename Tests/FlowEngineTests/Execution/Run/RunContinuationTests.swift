@@ -45,7 +45,7 @@ struct RunContinuationTests {
     let begun = loop.now()
     let task = first.start(on: loop)
       .nextOnSuccess { [loop] data -> FlowTask<DataBucket> in
-        second.start(on: loop, data: [("n", .integer(data.integer("n") ?? 0))])
+        second.start(on: loop, data: InitialData([("n", .integer(data.integer("n") ?? 0))]))
       }
       .nextOnSuccess { $0.integer("n") }
     loop.runUntilIdle()

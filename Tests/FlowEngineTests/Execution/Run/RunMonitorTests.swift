@@ -23,7 +23,7 @@ struct RunMonitorTests {
     let inner = Op("InnerOp") { _ in }
     let outer = Op("OuterOp") { context in _ = context.start(inner) }
     let failing = Op("FailingOp") { _ in throw FlowError(.error, "failed") }
-    try outer.start(on: loop, data: [("key", .integer(1))]).waitUntilEnd()
+    try outer.start(on: loop, data: InitialData([("key", .integer(1))])).waitUntilEnd()
     let failed = failing.start(on: loop)
     failed.markObserved()
     #expect(

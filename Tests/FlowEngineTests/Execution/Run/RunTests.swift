@@ -350,7 +350,7 @@ final class CollectingSink: EventSink {
 
   func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
     lines.append("\(event.kind) \(event.op) \(event.index) \(event.time)")
-    if let value { values.append(value.typeNameBytes) }
+    if let value { values.append(value.typeName) }
   }
 }
 

@@ -35,7 +35,7 @@ struct TimeoutTests {
       .addGrouped(
         waitingOp("ItemOp", 1).with(timeout: .seconds(100), primaryInput: "i"),
         GroupDispatcher(input: "items")
-      ).start(on: loop, data: [("items", list(["a", "b"]))])
+      ).start(on: loop, data: InitialData([("items", list(["a", "b"]))]))
     try run.wait()
     #expect(run.state == .succeeded)
     loop.runUntilIdle()

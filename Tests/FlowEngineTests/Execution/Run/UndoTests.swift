@@ -42,7 +42,7 @@ struct UndoTests {
     }
     let run = Flow("f")
       .addGrouped(item, GroupDispatcher(input: "list", maxConcurrent: 1)).add(failing)
-      .start(on: loop, data: [("list", list(["a", "b", "c"]))])
+      .start(on: loop, data: InitialData([("list", list(["a", "b", "c"]))]))
     try run.waitUntilEnd()
     run.markObserved()
     #expect(seen == ["ItemOp #3: c 30 1", "ItemOp #2: b 20 1", "ItemOp #1: a 10 1"])
@@ -96,7 +96,7 @@ struct UndoTests {
     let count = Op("CountOp") { _ in held = buckets.filter { $0.bucket != nil }.count }
     let run = Flow("f")
       .add(Flow("inner").addGrouped(item, GroupDispatcher(input: "list"))).add(count)
-      .start(on: loop, data: [("list", list(["a", "b", "c", "d", "e"]))])
+      .start(on: loop, data: InitialData([("list", list(["a", "b", "c", "d", "e"]))]))
     try run.wait()
     #expect(run.state == .succeeded)
     #expect(held == 5)

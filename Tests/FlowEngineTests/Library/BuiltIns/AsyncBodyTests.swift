@@ -70,7 +70,7 @@ struct AsyncBodyTests {
       try await context.sleep(for: .seconds(1))
     }
     #expect(op.start(on: loop).error?.kind == .insufficientInput)
-    let run = op.start(on: loop, data: [("in", .integer(1))])
+    let run = op.start(on: loop, data: InitialData([("in", .integer(1))]))
     try run.waitUntilEnd()
     #expect(run.error?.kind == .missingOutput)
   }

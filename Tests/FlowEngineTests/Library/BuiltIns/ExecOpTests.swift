@@ -42,7 +42,7 @@ struct ExecOpTests {
     #expect(error.message.description.hasPrefix("sh -c '\(script)' exited with status 4: …"))
     #expect(error.message.description.hasSuffix("äöülast"))
     #expect(error.message.count < 540)
-    #expect(String(validating: error.messageBytes.bytes, as: UTF8.self) != nil)
+    #expect(String(validating: error.message.bytes, as: UTF8.self) != nil)
     #expect(run.data.integer("status") == 4)
   }
 

@@ -41,7 +41,7 @@ struct FileOpTests {
       .add(ReadFileOp())
     let run = flow.start(
       on: loop,
-      data: [("path", .bytes(ByteString(folder.path + "/file"))), ("content", .bytes(content))])
+      data: InitialData([("path", .bytes(ByteString(folder.path + "/file"))), ("content", .bytes(content))]))
     try run.wait()
     #expect(run.data.value("content") == content)
     #expect(folder.names == ["file"])
@@ -54,7 +54,7 @@ struct FileOpTests {
     loop.schedule(at: 1_000_000_000) {}
     let run = WriteFileOp().start(
       on: loop,
-      data: [("path", .bytes(ByteString(folder.path + "/file"))), ("content", .bytes("x"))])
+      data: InitialData([("path", .bytes(ByteString(folder.path + "/file"))), ("content", .bytes("x"))]))
     #expect(run.state == .pending)
     try run.wait()
     #expect(loop.now() == 0)
@@ -88,7 +88,7 @@ struct FileOpTests {
     let pipe = folder.path + "/pipe"
     #expect(mkfifo(pipe, 0o600) == 0)
     let loop = makeLoop()
-    let run = ReadFileOp().start(on: loop, data: [("path", .bytes(ByteString(pipe)))])
+    let run = ReadFileOp().start(on: loop, data: InitialData([("path", .bytes(ByteString(pipe)))]))
     #expect(run.state == .pending)
     // Without a reader, a pipe can't be opened so.
     var writer: Int32 = -1

@@ -35,7 +35,7 @@ struct OpTemplateTests {
         group.addTask {
           await onLoopThread { loop in
             let name = FlowValue.bytes("n\(number)")
-            let run = Flow().add(greetOp).add(countOp).start(on: loop, data: [("name", name)])
+            let run = Flow().add(greetOp).add(countOp).start(on: loop, data: InitialData([("name", name)]))
             return run.data.string("text") == "Hello, n\(number)!" && run.data.integer("count") == 2
           }
         }
@@ -48,7 +48,7 @@ struct OpTemplateTests {
   func aTemplateMakesFlows() throws {
     let loop = makeLoop()
     let run = greetAll.start(
-      on: loop, data: [("names", .opaque(ListValue([.bytes("a"), .bytes("b")])))])
+      on: loop, data: InitialData([("names", .opaque(ListValue([.bytes("a"), .bytes("b")])))]))
     try run.wait()
     #expect(run.duration == .seconds(1))
     #expect(run.op.name == "greetAll")

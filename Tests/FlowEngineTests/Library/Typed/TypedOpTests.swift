@@ -36,30 +36,30 @@ struct TypedOpTests {
     let missing = upload.start(on: loop)
     #expect(missing.error?.kind == .insufficientInput)
     #expect(missing.error?.message == "can't find <image> in data bucket")
-    let wrong = upload.start(on: loop, data: [("image", .integer(3))])
+    let wrong = upload.start(on: loop, data: InitialData([("image", .integer(3))]))
     #expect(wrong.error?.kind == .mismatchedInput)
     #expect(
       wrong.error?.message
         == "<image> in data bucket is <3> with type <integer>, but NOT type <string>.")
     let optional = upload.start(
-      on: loop, data: [("image", .bytes("a")), ("quality", .bytes("high"))])
+      on: loop, data: InitialData([("image", .bytes("a")), ("quality", .bytes("high"))]))
     #expect(optional.error?.kind == .mismatchedInput)
   }
 
   @Test("A value that the Swift type refuses is a mismatch")
   func aValueThatTheSwiftTypeRefusesIsAMismatchToo() {
     let loop = makeLoop()
-    let plan = PlanOp().start(on: loop, data: [("plan", .bytes("gold")), ("seats", .integer(1))])
+    let plan = PlanOp().start(on: loop, data: InitialData([("plan", .bytes("gold")), ("seats", .integer(1))]))
     #expect(
       plan.error?.message
         == "<plan> in data bucket is <gold> with type <string>, but NOT type <Plan>.")
-    let seats = PlanOp().start(on: loop, data: [("plan", .bytes("pro")), ("seats", .integer(300))])
+    let seats = PlanOp().start(on: loop, data: InitialData([("plan", .bytes("pro")), ("seats", .integer(300))]))
     #expect(
       seats.error?.message
         == "<seats> in data bucket is <300> with type <integer>, but NOT type <UInt8>.")
     let bytes = FlowValue.bytes(ByteString([0xFF]))
     #expect(
-      UploadOp(host: "h").start(on: loop, data: [("image", bytes)]).error?.kind
+      UploadOp(host: "h").start(on: loop, data: InitialData([("image", bytes)])).error?.kind
         == .mismatchedInput)
   }
 
@@ -67,10 +67,10 @@ struct TypedOpTests {
   func aSecretIsReadAsItIsAndNoErrorShowsIt() {
     let loop = makeLoop()
     let upload = UploadOp(host: "h")
-    let run = upload.start(on: loop, data: [("image", .secret(.bytes("a.png")))])
+    let run = upload.start(on: loop, data: InitialData([("image", .secret(.bytes("a.png")))]))
     #expect(run.data[upload.url] == "h/a.png?80")
     let wrong = PlanOp().start(
-      on: loop, data: [("plan", .secret(.bytes("gold"))), ("seats", .integer(1))])
+      on: loop, data: InitialData([("plan", .secret(.bytes("gold"))), ("seats", .integer(1))]))
     #expect(
       wrong.error?.message
         == "<plan> in data bucket is <<redacted>> with type <string>, but NOT type <Plan>.")
@@ -132,7 +132,7 @@ struct TypedOpTests {
   @Test("A concurrent op fails with the error it throws")
   func aConcurrentOpFailsWithWhatItThrows() async throws {
     let outcome = await onLoopThread { loop in
-      let run = SumOp().start(on: loop, data: [("numbers", [Int]().flowValue)])
+      let run = SumOp().start(on: loop, data: InitialData([("numbers", [Int]().flowValue)]))
       _ = try? run.waitUntilEnd()
       return run.error?.message.description ?? "none"
     }

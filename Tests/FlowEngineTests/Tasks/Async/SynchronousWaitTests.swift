@@ -64,7 +64,7 @@ private struct NestedOp: ConcurrentTypedOp {
 private func double(_ number: Int) throws -> Int {
   let loop = EventLoop()
   defer { loop.shutdown() }
-  let run = DoubleOp().makeOp().start(on: loop, data: [("number", .integer(Int64(number)))])
+  let run = DoubleOp().makeOp().start(on: loop, data: InitialData([("number", .integer(Int64(number)))]))
   try run.wait()
   return Int(run.data.integer("double") ?? 0)
 }
@@ -73,7 +73,7 @@ private func depthBelow(_ level: Int) throws -> Int {
   let loop = EventLoop()
   defer { loop.shutdown() }
   let run = NestedOp().makeOp().start(
-    on: loop, data: [("level", .integer(Int64(level - 1)))])
+    on: loop, data: InitialData([("level", .integer(Int64(level - 1)))]))
   try run.wait()
   return Int(run.data.integer("depth") ?? 0)
 }

@@ -50,7 +50,7 @@ struct CheckGroupTests {
         .isEmpty)
     let mixed = FlowValue.opaque(ListValue([.bytes("a"), .integer(1), .boolean(true)]))
     #expect(
-      said(Flow("f").addGrouped(upload, group), data: [("images", mixed)]) == [
+      said(Flow("f").addGrouped(upload, group), data: InitialData([("images", mixed)])) == [
         "error UploadOp: [UploadOp] needs <image> as string, but item 2 of <images> is integer, which "
           + "the data given holds"
       ])
@@ -77,7 +77,7 @@ struct CheckGroupTests {
         "error UseOp: [UseOp] needs <urls> as integer[], but the group of [MemberOp] gives it as "
           + "string[]",
       ])
-    #expect(said(flow, data: [("token", .bytes("t"))]).count == 4)
+    #expect(said(flow, data: InitialData([("token", .bytes("t"))])).count == 4)
   }
 
   @Test("A group of a flow is checked like a group of an op")

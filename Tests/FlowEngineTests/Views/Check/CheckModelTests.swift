@@ -27,13 +27,13 @@ struct CheckModelTests {
   /// reached whose key it had found missing.
   private func compare(_ maker: FlowMaker) throws -> (clean: Bool, reached: Bool) {
     let flow = maker.flow(depth: 3)
-    let data = maker.data()
-    let errors = flow.check(bytes: data).filter { $0.severity == .error }
+    let data = InitialData(maker.data())
+    let errors = flow.check(data: data).filter { $0.severity == .error }
     // Ops that need a key that nothing provides.
     let missing = Set(
       errors.filter {
-        $0.message.description.hasSuffix("nothing before provides it")
-          && !$0.message.description.hasPrefix("the group")
+        $0.message.hasSuffix("nothing before provides it")
+          && !$0.message.hasPrefix("the group")
       }.map(\.op))
     var reached = false
     for _ in 0..<4 {
@@ -41,7 +41,7 @@ struct CheckModelTests {
       try run.waitUntilEnd()
       run.markObserved()
       for event in run.events where event.kind == .finish || event.kind == .group {
-        let message = event.message?.description ?? ""
+        let message = event.message ?? ""
         let isInputError =
           message.contains("withInsufficientInputData") || message.contains("withMismatchInput")
           || message.contains("no operation to run")
@@ -142,14 +142,14 @@ private final class FlowMaker {
     let implementation: any OpBody =
       random(3) == 0 ? SleepingBody(Double(random(3) + 1), body) : PlainBody(body)
     return Op(
-      nameBytes: name("Random") + "Op", needs: needs(), gives: declared,
+      name: name("Random") + "Op", needs: needs(), gives: declared,
       retry: random(6) == 0 ? RetryPolicy(attempts: 2) : nil, body: implementation)
   }
 
   private func step(_ depth: Int) -> Op { depth > 0 && random(4) == 0 ? flow(depth: depth) : op() }
 
   func flow(depth: Int) -> Flow {
-    let flow = Flow(bytes: name("flow")).needs(random(2) == 0 ? needs() : [])
+    let flow = Flow(name("flow")).needs(random(2) == 0 ? needs() : [])
     for key in Self.keys where random(6) == 0 {
       flow.data(key, value(type(of: key, in: Self.given)))
     }
@@ -182,12 +182,12 @@ private final class FlowMaker {
 
   private func addGroup(_ flow: Flow, _ op: Op) {
     // What a flow leaves for certain isn't known here.
-    let collect = op.gives.first { !$0.type.isOptional }?.nameBytes
+    let collect = op.gives.first { !$0.type.isOptional }?.name
     let input: ByteString = random(2) == 0 ? "e" : "f"
     flow.addGrouped(
       op,
       GroupDispatcher(
-        inputBytes: input, output: collect == nil ? nil : key(), maxConcurrent: random(3) + 1,
+        input: input, output: collect == nil ? nil : key(), maxConcurrent: random(3) + 1,
         allowFailure: random(2) == 0, allowEmpty: true, failures: random(3) == 0 ? "rest" : nil,
         as: input == "e" ? "a" : "b", collect: collect))
   }

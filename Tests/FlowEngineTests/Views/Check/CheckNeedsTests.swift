@@ -17,14 +17,14 @@ struct CheckNeedsTests {
           + "optional",
       ])
     #expect(
-      said(flow, data: []) == [
+      said(flow, data: [:]) == [
         "error f: flow 'f' needs <name> (string), but neither the data given nor its own has it",
         clash,
         "error AOp: [AOp] needs <name> as integer, but flow 'f' needs it as string",
         "error AOp: [AOp] needs <nick> (string), but nothing before provides it",
       ])
     #expect(
-      said(flow, data: [("name", .integer(1)), ("nick", .bytes("n")), ("seats", .integer(1))]) == [
+      said(flow, data: InitialData([("name", .integer(1)), ("nick", .bytes("n")), ("seats", .integer(1))])) == [
         "error f: flow 'f' needs <name> as string, but the data given holds it as integer"
       ])
   }

@@ -121,7 +121,7 @@ struct CheckTests {
     let flow = Flow("f").add(checkedOp("greet")).add(Flow("inner").add(checkedOp("greet")))
       .addGrouped(checkedOp("Operation", needs: ["x": "any"]), GroupDispatcher(input: "list"))
     #expect(
-      said(flow, data: [("list", ["a"].flowValue)]) == [
+      said(flow, data: InitialData([("list", ["a"].flowValue)])) == [
         "warning greet: the name [greet] doesn't end in 'Op'",
         "warning Operation: the name [Operation] doesn't end in 'Op'",
       ])

@@ -13,11 +13,11 @@ struct CheckTypeTests {
         "error BOp: [BOp] needs <x> as boolean, but [AOp] gives it as integer|string",
       ])
     #expect(
-      said(flow, data: [("seats", .number(1.5))]) == [
+      said(flow, data: InitialData([("seats", .number(1.5))])) == [
         "error BOp: [BOp] needs <x> as boolean, but [AOp] gives it as integer|string"
       ])
     #expect(
-      said(flow, data: [("seats", .boolean(true))]).first
+      said(flow, data: InitialData([("seats", .boolean(true))])).first
         == "error BOp: [BOp] needs <seats> as number, but the data given holds it as boolean")
   }
 
@@ -58,7 +58,7 @@ struct CheckTypeTests {
       name: "BOp", needs: [Declaration("x", even), Declaration("y", even)],
       gives: [Declaration("z", even)], body: HoldingBody { _ in })
     let flow = Flow("f").add(giver).add(checkedOp("COp", needs: ["x": "string"])).add(user)
-    #expect(said(flow, data: [("y", .integer(1))]).isEmpty)
+    #expect(said(flow, data: InitialData([("y", .integer(1))])).isEmpty)
     #expect(said(flow) == ["error BOp: [BOp] needs <y> (even), but nothing before provides it"])
   }
 

@@ -20,10 +20,10 @@ struct GraphNameTests {
   }
 
   private static func flow(named names: [ByteString]) -> Flow {
-    let flow = Flow(bytes: names[0])
+    let flow = Flow(names[0])
     for name in names {
-      flow.add(drawnOp(name)).add(Flow(bytes: name).add(drawnOp("InnerOp")))
-        .addGrouped(drawnOp(name), GroupDispatcher(inputBytes: name, output: name))
+      flow.add(drawnOp(name)).add(Flow(name).add(drawnOp("InnerOp")))
+        .addGrouped(drawnOp(name), GroupDispatcher(input: name, output: name))
         .case(name, name).add(drawnOp(name)).otherwise().combine()
     }
     return flow
@@ -33,7 +33,7 @@ struct GraphNameTests {
   func mermaidHoldsAnyName(
     _ name: ByteString
   ) throws {
-    let chart = try Flowchart(Self.flow(named: [name]).mermaidBytes())
+    let chart = try Flowchart(Self.flow(named: [name]).mermaid())
     let shown = Self.lines(name).joined(separator: "\n")
     #expect(chart.labels.filter { $0 == shown }.count == (shown == "end" ? 5 : 4))
     #expect(chart.labels.contains("\(shown) -> \(shown)\nmax_concurrent = 3"))
@@ -45,7 +45,7 @@ struct GraphNameTests {
     .enabled(if: Graphviz.isInstalled, "Graphviz (dot) isn't installed"))
   func graphvizDrawsAnyName() throws {
     for name in Self.names {
-      let texts = try Graphviz.texts(Self.flow(named: [name]).dotBytes())
+      let texts = try Graphviz.texts(Self.flow(named: [name]).dot())
       for line in Self.lines(name) where line != " " {
         #expect(texts.filter { $0 == line }.count >= 4, "\(name) isn't in \(texts)")
       }
@@ -55,11 +55,11 @@ struct GraphNameTests {
   @Test("Invalid UTF-8 is replaced")
   func bytesThatAreNoTextAreReplaced() throws {
     let name = ByteString([0x61, 0xFF, 0xFE, 0x00, 0x1B, 0x7F, 0x62, 0xC3])
-    let flow = Flow(bytes: name).add(drawnOp(name)).case(name, name)
+    let flow = Flow(name).add(drawnOp(name)).case(name, name)
     let shown = "a\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}b\u{FFFD}"
     #expect(flow.dot().description.contains("n2 [label=\"\(shown)\"];"))
-    #expect(flow.dotBytes().bytes.allSatisfy { $0 >= 32 || $0 == 10 })
-    #expect(try Flowchart(flow.mermaidBytes()).labels.contains(shown))
-    #expect(flow.mermaidBytes().bytes.allSatisfy { $0 >= 32 || $0 == 10 })
+    #expect(flow.dot().bytes.allSatisfy { $0 >= 32 || $0 == 10 })
+    #expect(try Flowchart(flow.mermaid()).labels.contains(shown))
+    #expect(flow.mermaid().bytes.allSatisfy { $0 >= 32 || $0 == 10 })
   }
 }

@@ -166,8 +166,8 @@ struct GraphTests {
           n15 --> n16
 
         """)
-    _ = try Flowchart(everything().mermaidBytes())
-    _ = try Flowchart(Flow("empty").mermaidBytes())
+    _ = try Flowchart(everything().mermaid())
+    _ = try Flowchart(Flow("empty").mermaid())
   }
 
   @Test("The graph shows all options of a dispatcher")
@@ -186,13 +186,13 @@ struct GraphTests {
     "Graphviz accepts all parts",
     .enabled(if: Graphviz.isInstalled, "Graphviz (dot) isn't installed"))
   func graphvizDrawsAllParts() throws {
-    let texts = try Graphviz.texts(everything().dotBytes())
+    let texts = try Graphviz.texts(everything().dot())
     for part in ["signup", "TwiceOp", "plan = pro", "no case matches", "images -> urls", "join"] {
       #expect(texts.contains(part))
     }
     #expect(texts.filter { $0 == "TwiceOp" }.count == 3)
-    _ = try Graphviz.texts(Flow("empty").dotBytes())
-    _ = try Graphviz.texts(Flow("end").add(Flow("graph")).dotBytes())
+    _ = try Graphviz.texts(Flow("empty").dot())
+    _ = try Graphviz.texts(Flow("end").add(Flow("graph")).dot())
   }
 
   @Test("The same flow gives the same text")
@@ -212,19 +212,19 @@ struct GraphTests {
         level % 2 == 0
         ? Flow("f").add(flow) : Flow("f").addParallel(flow).addFinally(drawnOp("BOp"))
     }
-    #expect(count("\"BOp\"", in: flow.mermaidBytes()) == Scale.nesting / 2)
-    #expect(count("subgraph", in: flow.dotBytes()) == 2 * Scale.nesting)
+    #expect(count("\"BOp\"", in: flow.mermaid()) == Scale.nesting / 2)
+    #expect(count("subgraph", in: flow.dot()) == 2 * Scale.nesting)
     let run = flow.start(on: makeLoop())
     try run.wait()
     #expect(run.state == .succeeded)
-    #expect(count("succeeded", in: run.dotBytes()) == 3 * Scale.nesting / 2 + 2)
+    #expect(count("succeeded", in: run.dot()) == 3 * Scale.nesting / 2 + 2)
   }
 
   @Test("Flows that use a flow twice at each level are folded when they become too many")
   func flowsThatUseFlowsTwiceAreFoldedWhenThereAreTooMany() throws {
     var flow = Flow("f").add(drawnOp("AOp"))
     for _ in 0..<100 { flow = Flow("f").add(flow).add(flow) }
-    let chart = flow.mermaidBytes()
+    let chart = flow.mermaid()
     #expect((10_000..<50_000).contains(count("subgraph", in: chart)))
     #expect((5_000..<50_000).contains(count("\"AOp\"", in: chart)))
     #expect((1..<1_000).contains(count("[[\"f\"]]", in: chart)))
@@ -236,10 +236,10 @@ struct GraphTests {
     let depth = 3 * Scale.nesting
     var flow = Flow("f").add(drawnOp("AOp"))
     for _ in 0..<depth { flow = Flow("f").case("k", "v").add(flow) }
-    let text = flow.dotBytes()
+    let text = flow.dot()
     #expect(count(" -> n\(depth + 3)", in: text) == depth + 1)
     #expect(count(" -> ", in: text) == 2 * depth + 2)
-    #expect(count("\n", in: flow.mermaidBytes()) > 4 * depth)
+    #expect(count("\n", in: flow.mermaid()) > 4 * depth)
   }
 
   private func count(_ part: ByteString, in text: ByteString) -> Int {

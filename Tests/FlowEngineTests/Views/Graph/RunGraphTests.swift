@@ -49,7 +49,7 @@ struct RunGraphTests {
     for line in expected { #expect(text.contains("  \(line)\n"), "\(text)") }
     #expect(!text.contains("LaterOp"))
     #expect(text.hasSuffix("}\n") && !text.hasSuffix("\n\n"))
-    if Graphviz.isInstalled { _ = try Graphviz.texts(run.dotBytes()) }
+    if Graphviz.isInstalled { _ = try Graphviz.texts(run.dot()) }
   }
 
   @Test("The graph of a run shows the durations of items and of their group")
@@ -83,7 +83,7 @@ struct RunGraphTests {
       .case("plan", "a").add(waitingOp("AOp")).case("plan", "b").add(drawnOp("BOp")).combine()
       .addParallel(waitingOp("LongOp", 5), waitingOp("ShortOp") { $0.fail(FlowError(.error, "x")) })
     let run = flow.with(retry: RetryPolicy(attempts: 2)).start(
-      on: makeLoop(), data: [("plan", .bytes("a"))])
+      on: makeLoop(), data: InitialData([("plan", .bytes("a"))]))
     try run.waitUntilEnd()
     run.markObserved()
     let text = run.dot().description

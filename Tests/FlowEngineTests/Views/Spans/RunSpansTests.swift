@@ -91,7 +91,7 @@ struct RunSpansTests {
     let starts = run.events.filter { $0.kind == .start }
     let found = spans.spans.filter { $0.kind != .group && $0.parent >= 0 }
     #expect(starts.map(\.id) == found.map(\.id))
-    #expect(starts.map(\.pathBytes) == found.map { spans.path(of: $0) })
+    #expect(starts.map(\.path) == found.map { spans.path(of: $0) })
     #expect(starts.map(\.parent) == found.map { spans.spans[Int($0.parent)].id })
   }
 

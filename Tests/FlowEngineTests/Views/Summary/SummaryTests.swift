@@ -62,7 +62,7 @@ struct SummaryTests {
   @Test("A pending run has no outcome and no final data")
   func aPendingRunHasNoOutcomeAndNoDataOfTheEnd() throws {
     let loop = makeLoop()
-    let run = waitingOp("SlowOp").start(on: loop, data: [("a", .integer(1))])
+    let run = waitingOp("SlowOp").start(on: loop, data: InitialData([("a", .integer(1))]))
     #expect(
       run.summary() == """
         ====== Flow Summary ======
@@ -84,7 +84,7 @@ struct SummaryTests {
     }
     let run = op.start(on: makeLoop())
     let shown = run.events.map { event in
-      [event.kind.nameBytes, event.keyBytes, event.valueBytes, event.oldValue, event.messageBytes]
+      [event.kind.name, event.key, event.value, event.oldValue, event.message]
         .compactMap { $0?.description }.joined(separator: " ")
     }
     #expect(shown == ["start", "set y 1", "replace y 2.5 1", "remove y", "finish successfully"])

@@ -14,10 +14,10 @@ struct Job: Sendable {
 /// What a client gets of a job while it runs.
 struct JobEvent: Sendable, Equatable {
   /// `start`, `finish`, `log`, `print`, …
-  var kind: String
+  var kind: ByteString
   /// The op that it is about; nil for what the script prints.
-  var op: String?
-  var message: String?
+  var op: ByteString?
+  var message: ByteString?
 }
 
 /// How a job has ended.
@@ -56,7 +56,7 @@ extension Job {
       let result = try await ScriptHost.run(
         script: .text(script, name: id), data: InitialData(data), timeLimit: limits.time,
         memoryLimit: limits.memory,
-        output: .handler { report(JobEvent(kind: "print", message: $0.description)) },
+        output: .handler { report(JobEvent(kind: "print", message: $0)) },
         canceller: canceller,
         // A client's script gets nothing that reaches outside of its state, except the ops of this server.
         vmConfiguration: LuaConfiguration(
@@ -106,7 +106,8 @@ private struct JobLogger: RunLogger {
   func log(level: RunLogLevel, message: String, metadata: [String: String], source: String) {
     let trace = metadata["trace_id"].map { " trace=\($0)" } ?? ""
     // A script must not write lines that look like those of other jobs.
-    let line = message.shortened().split(separator: "\n").joined(separator: "\\n")
+    let line = ByteString(message).truncated(to: Reply.longestText).description.split(separator: "\n")
+      .joined(separator: "\\n")
     log("\(level) job=\(job)\(trace) \(line)")
   }
 }

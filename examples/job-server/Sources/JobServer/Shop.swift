@@ -37,9 +37,9 @@ final class Shop: Sendable {
 actor Warehouse {
   private var lastReservation = 0
   /// The traces of the requests, which a real service would get as a header.
-  private(set) var traceparents: [String?] = []
+  private(set) var traceparents: [ByteString?] = []
 
-  func reserve(_ line: OrderLine, traceparent: String?) async throws -> String {
+  func reserve(_ line: OrderLine, traceparent: ByteString?) async throws -> String {
     traceparents.append(traceparent)
     lastReservation += 1
     return "\(lastReservation): \(line.amount) \(line.article)"
