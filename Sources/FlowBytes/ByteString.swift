@@ -118,7 +118,8 @@ public protocol FlowText: Sendable {
   /// The text, in UTF-8 if it was a string of Swift.
   var byteString: ByteString { get }
   /// Lends its bytes to `body`, without a copy where it can; the pointer must not be used after `body` returns.
-  func withUTF8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result
+  func withUTF8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows
+    -> Result
 }
 
 extension FlowText {

@@ -43,22 +43,6 @@ package struct ByteWriter {
 
   /// Bytes without their number.
   package mutating func add(raw part: some Sequence<UInt8>) { bytes.append(contentsOf: part) }
-
-  /// Whether there is a value, and the value.
-  package mutating func add<Value>(
-    optional value: Value?, _ add: (inout ByteWriter, Value) -> Void
-  ) {
-    self.add(value != nil)
-    if let value { add(&self, value) }
-  }
-
-  /// The number of elements, and the elements.
-  package mutating func add<Element>(
-    list: some Collection<Element>, _ add: (inout ByteWriter, Element) -> Void
-  ) {
-    self.add(count: list.count)
-    for element in list { add(&self, element) }
-  }
 }
 
 /// Bytes that no `ByteWriter` has written.
@@ -70,10 +54,15 @@ package struct MalformedBytes: Error {
 package struct ByteReader {
   private let bytes: UnsafeRawBufferPointer
   private var offset = 0
+  private let expected: ByteString?
+  /// The version of the form that is read, for what versions write differently.
+  package var version = 0
+  private var depth = 0
 
-  /// The bytes have to stay until the last read.
-  package init(_ bytes: UnsafeRawBufferPointer) {
+  /// The bytes have to stay until the last read. A `name` that is equal to the expected one shares its memory.
+  package init(_ bytes: UnsafeRawBufferPointer, expecting name: ByteString? = nil) {
     self.bytes = bytes
+    expected = name
   }
 
   /// The number of bytes that haven't been read.
@@ -138,21 +127,20 @@ package struct ByteReader {
     ByteString(try part())
   }
 
-  package mutating func optional<Value>(
-    _ read: (inout ByteReader) throws(MalformedBytes) -> Value
-  ) throws(MalformedBytes) -> Value? {
-    try flag() ? try read(&self) : nil
+  /// The same as `text`, for a name that is probably the expected one.
+  package mutating func name() throws(MalformedBytes) -> ByteString {
+    let part = try part()
+    if let expected, part.elementsEqual(expected.bytes) { return expected }
+    return ByteString(part)
   }
 
-  /// A list. Each element has at least one byte, so that a wrong count takes no memory.
-  package mutating func list<Element>(
-    _ read: (inout ByteReader) throws(MalformedBytes) -> Element
-  ) throws(MalformedBytes) -> [Element] {
-    let count = try integer()
-    guard count <= rest else { throw MalformedBytes() }
-    var list: [Element] = []
-    list.reserveCapacity(count)
-    for _ in 0..<count { list.append(try read(&self)) }
-    return list
+  /// Reads something that may contain others of its kind, of which so many are within each other at most.
+  package mutating func nested<Value>(
+    atMost limit: Int, _ read: (inout ByteReader) throws(MalformedBytes) -> Value
+  ) throws(MalformedBytes) -> Value {
+    guard depth < limit else { throw MalformedBytes() }
+    depth += 1
+    defer { depth -= 1 }
+    return try read(&self)
   }
 }

@@ -61,7 +61,7 @@ final class CommandLineArguments {
         index += 1
         break scan
       }
-      if word.bytes.starts(with: "--".bytes) {
+      if word.hasPrefix("--") {
         let count = try options.parse(
           word, next: index + 1 < vector.count ? vector[index + 1] : nil)
         if project == nil, options.project != nil { project = index..<(index + count) }

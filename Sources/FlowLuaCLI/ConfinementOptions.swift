@@ -104,7 +104,7 @@ final class ConfinementOptions {
   private func parts(
     of text: ByteString, _ option: ByteString, _ needed: ByteString
   ) throws(CommandLineArguments.Misuse) -> [ByteString] {
-    let parts = text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+    let parts = text.split(at: ",")
     for part in parts where part.isEmpty {
       throw LongOptions.misuse("option '\(option)' needs \(needed); in '\(text)' one is empty")
     }

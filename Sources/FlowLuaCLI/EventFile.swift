@@ -111,9 +111,7 @@ enum FollowedLines {
     return SummaryFollower(form) { lines, meaning, run in
       var text: [UInt8] = []
       // The last one ends with the end of its line.
-      for line in lines.bytes.dropLast().split(
-        separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-      {
+      for line in lines.bytes.dropLast().split(at: "\n") {
         let escape = hasColors ? Self.escape(meaning) : nil
         if let escape { text += "\u{1B}[\(escape)m".bytes }
         if let run { text += run.onOneLine.bytes + " | ".bytes }

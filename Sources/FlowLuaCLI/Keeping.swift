@@ -39,7 +39,7 @@ final class Keeping {
     let variable = arguments.ignoresEnvironment ? nil : Self.variable
     choice = asked ?? (variable == nil ? nil : .new)
     var options = arguments.options.kept
-    if let variable, variable.bytes.starts(with: "nats".bytes), options?.usesServer != true {
+    if let variable, variable.hasPrefix("nats"), options?.usesServer != true {
       options = options ?? KeepingOptions()
       try options?.keep(variable, naming: "FLOWLUA_KEEP")
     }
@@ -56,7 +56,7 @@ final class Keeping {
     guard let remote else {
       throw misuse("option '--keep=nats' needs a server: --remote nats://HOST, or FLOWLUA_REMOTE")
     }
-    let file = path.map { absolute($0).bytes.split(separator: UInt8(ascii: "/")).last ?? [] } ?? []
+    let file = path.map { absolute($0).fileName } ?? []
     return RunMirror(script: options.serverName ?? ByteString(file), on: remote)
   }
 

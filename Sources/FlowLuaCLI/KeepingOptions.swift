@@ -47,9 +47,8 @@ final class KeepingOptions {
 
   /// Takes the value of `--keep`, or of the variable that is named: `nats`, or `nats:` and a name.
   func keep(_ place: ByteString, naming source: ByteString) throws(CommandLineArguments.Misuse) {
-    let parts = place.bytes.split(
-      separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts[0].elementsEqual("nats".bytes), parts.count == 1 || (1...64).contains(parts[1].count)
+    let parts = place.split(at: ":", maxSplits: 1)
+    guard parts[0].equals("nats"), parts.count == 1 || (1...64).contains(parts[1].count)
     else {
       throw LongOptions.misuse(
         "\(source) takes 'nats', or 'nats:' with a name of up to 64 characters, not '\(place)'")

@@ -145,8 +145,7 @@ struct LongOptions {
   mutating func parse(
     _ word: ByteString, next: ByteString?
   ) throws(CommandLineArguments.Misuse) -> Int {
-    let parts = word.bytes.split(
-      separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = word.split(at: "=", maxSplits: 1)
     let written = ByteString(parts[0])
     let value = parts.count > 1 ? ByteString(parts[1]) : nil
     guard let option = Option.named(written) else { throw Self.misuse(Self.unknown(written)) }
@@ -183,8 +182,7 @@ struct LongOptions {
   mutating func parseSummary(
     _ value: ByteString
   ) throws(CommandLineArguments.Misuse) {
-    let parts = value.bytes.split(
-      separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = value.split(at: ":", maxSplits: 1)
     for form in SummaryForm.allCases where parts[0].elementsEqual(form.rawValue.utf8) {
       if parts.count == 1 {
         summary = form
@@ -258,7 +256,7 @@ extension LongOptions {
   ) throws(CommandLineArguments.Misuse) -> GraphFile {
     for form in GraphFile.Form.allCases
     where path.bytes.count > form.rawValue.utf8.count + 1
-      && path.bytes.suffix(form.rawValue.utf8.count + 1).elementsEqual(".\(form.rawValue)".bytes)
+      && path.hasSuffix(".\(form.rawValue)")
     {
       return GraphFile(path: path, form: form)
     }
@@ -268,14 +266,14 @@ extension LongOptions {
   /// A decimal number without a sign; nil for another text.
   static func decimal(_ text: ByteString) -> Double? {
     let isPlain = text.bytes.allSatisfy {
-      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: ".")
+      $0.isDigit || $0 == UInt8(ascii: ".")
     }
     return isPlain ? Double(text.description) : nil
   }
 
   /// A whole number without a sign; nil for another text, and for one that is too large.
   static func whole(_ text: ByteString) -> Int? {
-    text.bytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+    text.bytes.allSatisfy(\.isDigit)
       ? Int(text.description) : nil
   }
 

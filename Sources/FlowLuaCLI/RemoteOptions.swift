@@ -50,7 +50,7 @@ final class RemoteOptions {
 
   /// Adds the folders of `--remote-shared`, with commas between them.
   func addShared(_ text: ByteString) throws(CommandLineArguments.Misuse) {
-    for folder in text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+    for folder in text.split(at: ",") {
       do throws(FlowError) { try shared.add(ByteString(folder)) } catch {
         throw LongOptions.misuse("option '--remote-shared': \(error.message)")
       }
@@ -183,7 +183,7 @@ enum Secrets {
     }
     flowsystem_remove_variable("FLOWLUA_REMOTE" as String)
     let shown = text.bytes.split(separator: UInt8(ascii: ",")).map(withoutUser)
-    _ = ByteString(shown.joined(separator: [UInt8(ascii: ",")])).withCString {
+    _ = shown.joined(separator: ",").withCString {
       setenv("FLOWLUA_REMOTE" as String, $0, 1)
     }
     return text

@@ -180,7 +180,7 @@ enum SpanExport {
     guard let place = body.bytes.place(of: "\"rejectedSpans\"") else { return nil }
     let marks = Set(" \t\r\n:\"".bytes)
     let digits = body.bytes[place.upperBound...].drop { marks.contains($0) }
-      .prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      .prefix(while: \.isDigit)
     return UInt64(String(decoding: digits, as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }
   }
 }

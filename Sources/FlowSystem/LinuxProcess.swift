@@ -62,7 +62,8 @@ package struct ProcessIdentity: Equatable, Sendable {
     var name = [UInt8](repeating: 0, count: 64)
     let count = name.withUnsafeMutableBytes { buffer in
       buffer.baseAddress.map {
-        readlink("/proc/self/ns/pid" as String, $0.assumingMemoryBound(to: CChar.self), buffer.count)
+        readlink(
+          "/proc/self/ns/pid" as String, $0.assumingMemoryBound(to: CChar.self), buffer.count)
       } ?? -1
     }
     return ByteString(Array(boot.prefix(36)) + [UInt8(ascii: " ")] + name.prefix(max(count, 0)))

@@ -102,8 +102,8 @@ extension LuaVM {
     }
     guard let first = lines.first, let parts = Self.parts(of: first) else { return nil }
     let caller = lines.dropFirst().compactMap { Self.parts(of: $0)?.place }
-      .first { !$0.elementsEqual("[C]".bytes) }
-    let name = parts.function.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
+      .first { !$0.equals("[C]") }
+    let name = parts.function.split(at: "'")
     let function = name.count > 2 ? Array(name[1]) : "a function of C".bytes
     guard let caller else { return ByteString(function) }
     return ByteString(function + " at ".bytes + Array(caller))

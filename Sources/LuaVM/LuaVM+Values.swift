@@ -64,7 +64,8 @@ extension LuaVM {
 
   /// A new table: `values` from 1 on, then `fields`.
   public func makeTable(
-    values: [LuaValue] = [], fields: [(some FlowText, LuaValue)] = [(ByteString, LuaValue)](),
+    values: [LuaValue] = [],
+    fields: [(some FlowText, LuaValue)] = [] as [(ByteString, LuaValue)],
     metatable: LuaReference? = nil
   ) throws -> LuaReference {
     try enter()

@@ -129,7 +129,7 @@ package struct ByteCount: Comparable, Sendable {
   package init?(parsing text: ByteString) {
     let digits = text.bytes.dropLast()
     guard !digits.isEmpty, let last = text.bytes.last,
-      digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+      digits.allSatisfy(\.isDigit),
       let number = Int(String(decoding: digits, as: UTF8.self)),
       let unit = Self.units.first(where: { $0.letter == last })
     else { return nil }

@@ -157,7 +157,7 @@ extension ByteString {
   var isWholeURL: Bool {
     guard let colon = bytes.place(of: "://") else { return false }
     return bytes[..<colon.lowerBound].allSatisfy {
-      (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
+      $0.isDigit || $0.isLetter
         || "+-.".bytes.contains($0)
     }
   }

@@ -28,8 +28,9 @@ final class HTTPDecoder {
   /// - Throws: A `Problem` without memory.
   init?(_ encodings: ByteString) throws(Problem) {
     var kinds: [Int32] = []
-    for name in encodings.lowercased.bytes.split(separator: UInt8(ascii: ",")).map({ $0.trimmed() }) {
-      if name.elementsEqual("identity".bytes) { continue }
+    for name in encodings.lowercased.bytes.split(separator: UInt8(ascii: ",")).map({ $0.trimmed() })
+    {
+      if name.equals("identity") { continue }
       var kind: Int32 = 0
       let isKnown = name.withUnsafeBytes {
         ccurl_decodes($0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count, &kind)

@@ -66,7 +66,7 @@ struct HTTPHead {
   /// What identifies the version of the content exactly: an `If-Range` is compared with it.
   var versionTag: ByteString? {
     if let tag = value("etag") {
-      if !tag.bytes.starts(with: "W/".bytes) { return tag }
+      if !tag.hasPrefix("W/") { return tag }
       return nil
     }
     return value("last-modified")
@@ -245,7 +245,7 @@ struct HTTPHeaderLines {
     }
     guard differ else { return nil }
     let values = all.filter { $0.name.equals(name) }.map(\.value.bytes)
-    return ByteString(values.joined(separator: ", ".bytes)).truncated(to: 80)
+    return values.joined(separator: ", ").truncated(to: 80)
   }
 
   private static func isName(_ name: ArraySlice<UInt8>, _ wanted: StaticString) -> Bool {

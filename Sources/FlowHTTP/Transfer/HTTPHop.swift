@@ -233,7 +233,7 @@ struct HTTPHop {
     for header in request.headers {
       let name = header.name.lowercased
       if !gives(header, of: request) { continue }
-      if !hasBody, name.bytes.starts(with: "content-".bytes), request.body != nil { continue }
+      if !hasBody, name.hasPrefix("content-"), request.body != nil { continue }
       // The library joins them with those of a jar to one line.
       if name.equals("cookie") {
         cookies.append(header.value)
@@ -301,7 +301,7 @@ struct HTTPHop {
   /// Whether a header of this name, in lower case, is for one server only.
   fileprivate static func isPrivate(_ name: ByteString) -> Bool {
     name == "authorization" || name == "cookie" || name == "host"
-      || name.bytes.starts(with: "proxy-".bytes)
+      || name.hasPrefix("proxy-")
   }
 }
 
@@ -373,7 +373,7 @@ private final class CurlOptions {
     }
     var fileName = part.fileName
     if path == nil, fileName == nil, case .file(let file) = part.content {
-      fileName = file.bytes.split(separator: UInt8(ascii: "/")).last.map { ByteString($0) }
+      fileName = ByteString(file.fileName)
     }
     let added = part.name.withCString { name in
       Self.lend(path) { path in

@@ -58,6 +58,6 @@ public final class HTTPResponse {
   ) -> ByteString? {
     let wanted = name.lowercased
     let values = headers.filter { $0.name == wanted }.map(\.value.bytes)
-    return values.isEmpty ? nil : ByteString(values.joined(separator: ", ".bytes))
+    return values.isEmpty ? nil : values.joined(separator: ", ")
   }
 }

@@ -273,11 +273,8 @@ extension ByteString {
   /// Whether the text is a word as methods and names of headers are (RFC 9110, section 5.6.2).
   var isToken: Bool {
     !isEmpty
-      && bytes.allSatisfy { byte in
-        switch byte {
-        case 48...57, 65...90, 97...122: true
-        default: "!#$%&'*+-.^_`|~".bytes.contains(byte)
-        }
+      && bytes.allSatisfy {
+        $0.isLetter || $0.isDigit || "!#$%&'*+-.^_`|~".bytes.contains($0)
       }
   }
 

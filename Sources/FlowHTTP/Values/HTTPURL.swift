@@ -132,8 +132,7 @@ struct HTTPURL: Equatable {
     if let hash = bytes.firstIndex(of: UInt8(ascii: "#")) { bytes = bytes[..<hash] }
     var query: ByteString = ""
     if let mark = bytes.firstIndex(of: UInt8(ascii: "?")) {
-      let pairs = bytes[(mark + 1)...].split(
-        separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+      let pairs = bytes[(mark + 1)...].split(at: "&")
       let shown = pairs.map { pair -> [UInt8] in
         let name = pair.prefix { $0 != UInt8(ascii: "=") }
         // A name without a value is one.
@@ -141,7 +140,7 @@ struct HTTPURL: Equatable {
           ? SecretValue.mark.bytes
           : pair.isEmpty ? [] : Array(name) + [UInt8(ascii: "=")] + SecretValue.mark.bytes
       }
-      query = "?" + ByteString(shown.joined(separator: [UInt8(ascii: "&")]))
+      query = "?" + shown.joined(separator: "&")
       bytes = bytes[..<mark]
     }
     if let slashes = bytes.place(of: "//") {
@@ -184,13 +183,12 @@ extension ByteString {
   /// The text for a part of a URL: all bytes but letters, digits and `-._~` are encoded.
   package var percentEncoded: ByteString {
     let digits = "0123456789ABCDEF".bytes
+    let marks = "-._~".bytes
     var encoded: [UInt8] = []
     for byte in bytes {
-      switch byte {
-      case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-        UInt8(ascii: "~"):
+      if byte.isLetter || byte.isDigit || marks.contains(byte) {
         encoded.append(byte)
-      default:
+      } else {
         encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
       }
     }
@@ -323,5 +321,7 @@ extension HTTPURL {
     return true
   }
 
-  private static func isLowercase(_ byte: UInt8) -> Bool { byte.isLetter && byte.lowercased == byte }
+  private static func isLowercase(_ byte: UInt8) -> Bool {
+    byte.isLetter && byte.lowercased == byte
+  }
 }

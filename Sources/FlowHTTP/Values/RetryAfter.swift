@@ -10,7 +10,7 @@ enum RetryAfter {
   /// nonsense.
   static func seconds(_ text: ByteString, now: Int64) -> Double? {
     let text = ByteString(text.trimmed())
-    if !text.isEmpty, text.bytes.allSatisfy({ (48...57).contains($0) }) {
+    if !text.isEmpty, text.bytes.allSatisfy(\.isDigit) {
       return min(Double(text.decimal ?? .max), limit)
     }
     let date = text.withCString { ccurl_date($0) } ?? -1

@@ -55,7 +55,7 @@ struct KeptCounts {
 
   /// Counts an op that is executed, with the line that says why.
   mutating func noteExecution(_ line: ByteString?) {
-    guard let line, line.bytes.starts(with: "Again: ".bytes) else { return new += 1 }
+    guard let line, line.hasPrefix("Again: ") else { return new += 1 }
     let why = Self.short(ByteString(line.bytes.dropFirst(7)))
     if let place = again.firstIndex(where: { $0.why == why }) {
       again[place].count += 1
@@ -74,9 +74,9 @@ struct KeptCounts {
 
   /// A reason without its subject, and without the error of an op that had failed.
   private static func short(_ why: ByteString) -> ByteString {
-    if why.bytes.starts(with: "it had failed".bytes) { return "had failed" }
+    if why.hasPrefix("it had failed") { return "had failed" }
     if why == "it had started, but not finished" { return "hadn't finished" }
-    for subject in ["it ", "its "] as [ByteString] where why.bytes.starts(with: subject.bytes) {
+    for subject in ["it ", "its "] as [ByteString] where why.hasPrefix(subject) {
       return ByteString(why.bytes.dropFirst(subject.count))
     }
     return why

@@ -30,8 +30,7 @@ struct KeptUndos {
       guard let last = all.indices.last else { return true }
       all[last].data.append((keys.intern(ByteString(rest[(space + 1)...])), value))
     } else if case .bytes(let text) = value {
-      let fields = text.bytes.split(
-        separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: false)
+      let fields = text.split(at: " ", maxSplits: 5)
       guard fields.count == 6 else { return true }
       let numbers = fields[..<5].map { UInt64(String(decoding: $0, as: UTF8.self)) ?? 0 }
       all.append(

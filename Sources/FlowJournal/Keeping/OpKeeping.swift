@@ -344,7 +344,7 @@ extension ByteString {
     // Without its number a name is that of all items of a group, and with it that of an item with any label.
     let hasNumber = name.bytes.lastIndex(of: UInt8(ascii: "#")).map { sign in
       let digits = name.bytes[(sign + 1)...]
-      return !digits.isEmpty && digits.allSatisfy { (0x30...0x39).contains($0) }
+      return !digits.isEmpty && digits.allSatisfy(\.isDigit)
     }
     let item: ByteString = hasNumber == true ? " " : " #"
     return around.contains("/\(name)/") || around.contains("/\(name)\(item)")

@@ -132,9 +132,7 @@ final class CodeTable {
   func write(_ code: KnownCode, of run: Int64) throws(FlowError) {
     let insert = try database.prepare(
       "INSERT OR IGNORE INTO codes(run, code, details, sum) VALUES(?1, ?2, ?3, ?4)")
-    var writer = RecordWriter()
-    writer.add(code.details)
-    let details = ByteString(writer.bytes)
+    let details = ByteString(code.details.formBytes)
     insert.bind(1, run)
     insert.bind(2, code.code)
     insert.bind(3, details)
@@ -175,13 +173,7 @@ final class CodeTable {
   private func known(_ row: StoreStatement) throws(FlowError) -> KnownCode? {
     guard let code = row.digest(1),
       row.digest(3) == (try sum(row.integer(0), code, row.text(2))),
-      let details = row.withBytes(
-        2,
-        { bytes -> [KnownCode.Detail]? in
-          var reader = RecordReader(bytes)
-          guard let details = reader.details(), reader.isAtEnd else { return nil }
-          return details
-        })
+      let details = row.withBytes(2, { [KnownCode.Detail].decode($0) })
     else { return nil }
     return KnownCode(code: code, details: details)
   }
@@ -194,33 +186,5 @@ final class CodeTable {
     sum.add(code)
     sum.add(details)
     return try digests.digest(of: sum.bytes)
-  }
-}
-
-extension RecordWriter {
-  mutating func add(_ details: [KnownCode.Detail]) {
-    add(details.count)
-    for detail in details {
-      add(detail.name)
-      switch detail.content {
-      case .shown(let text):
-        add(0)
-        add(text)
-      case .hidden(let digest):
-        add(1)
-        add(digest)
-      }
-    }
-  }
-}
-
-extension RecordReader {
-  mutating func details() -> [KnownCode.Detail]? {
-    list { reader in
-      guard let name = reader.text(), let kind = reader.number() else { return nil }
-      let content: KnownCode.Detail.Content? =
-        kind == 0 ? reader.text().map { .shown($0) } : reader.digest().map { .hidden($0) }
-      return content.map { KnownCode.Detail(name: name, content: $0) }
-    }
   }
 }

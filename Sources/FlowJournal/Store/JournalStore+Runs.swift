@@ -44,15 +44,13 @@ extension JournalStore {
   func insert(
     _ number: Int64, _ name: ByteString, _ script: ByteString, _ head: MirrorMessage.Head
   ) throws(FlowError) {
-    var list = RecordWriter()
-    list.add(head.words)
     let insert = try database.prepare(
       "INSERT INTO runs(\(RunRow.columns)) "
         + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0, 0, x'', x'', 0, 0)")
     insert.bind(1, number)
     insert.bind(2, name)
     insert.bind(3, script)
-    insert.bind(4, ByteString(list.bytes))
+    insert.bind(4, ByteString(head.words.formBytes))
     insert.bind(5, head.seed)
     insert.bind(6, head.began)
     insert.bind(

@@ -333,10 +333,8 @@ extension JournalStore {
     let folders = try ValueFiles.list(in: folder, isRecursive: false)
     let names = Set(try rows().map(\.name))
     for entry in folders {
-      guard let name = entry.path.bytes.split(separator: UInt8(ascii: "/")).last else { continue }
-      if !names.contains(ByteString(name)) {
-        try ValueFiles.remove(ByteString(name), in: folder)
-      }
+      let name = ByteString(entry.path.fileName)
+      if !names.contains(name) { try ValueFiles.remove(name, in: folder) }
     }
   }
 

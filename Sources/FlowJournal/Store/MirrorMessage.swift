@@ -1,4 +1,4 @@
-internal import FlowEngine
+package import FlowEngine
 internal import FlowSystem
 
 /// A message about a run: what a process has written about it in one transaction, and who that process is.
@@ -40,37 +40,21 @@ struct MirrorMessage {
   private static let version = 3
 
   var bytes: [UInt8] {
-    var writer = RecordWriter()
-    writer.add(Self.version)
-    writer.add(Int(state.rawValue))
-    writer.add(fixed: epoch)
-    writer.add(fixed: Int64(bitPattern: first))
-    writer.add(time)
-    writer.add(fixed: holder.pid)
-    writer.add(holder.host)
-    writer.add(holder.boot)
-    writer.add(fixed: holder.start)
-    writer.add(head == nil ? 0 : 1)
-    if let head {
-      writer.add(head.words)
-      writer.add(fixed: head.seed)
-      writer.add(head.began)
-    }
-    writer.add(records.count)
-    for record in records { writer.add(record) }
-    writer.add(codes.count)
-    for code in codes {
-      writer.add(code.code)
-      writer.add(code.details)
-    }
+    var writer = ByteWriter()
+    writer.add(count: Self.version)
+    Self.byteForm.write(self, to: &writer)
     return writer.bytes
   }
 
   /// Reads a message; nil for anything else, also for one of a later version.
   init?(_ bytes: [UInt8]) {
     let message = bytes.withUnsafeBytes { bytes -> MirrorMessage? in
-      var reader = RecordReader(bytes)
-      guard let message = Self.read(&reader), reader.isAtEnd else { return nil }
+      var reader = ByteReader(bytes)
+      guard let written = try? reader.integer(), (1...Self.version).contains(written) else {
+        return nil
+      }
+      reader.version = written
+      guard let message = try? Self.byteForm.read(from: &reader), reader.isAtEnd else { return nil }
       return message
     }
     guard let message else { return nil }
@@ -103,92 +87,78 @@ struct MirrorMessage {
     self.codes = codes
   }
 
-  private static func read(_ reader: inout RecordReader) -> MirrorMessage? {
-    guard let written = reader.number(), (1...version).contains(written),
-      let number = reader.number().flatMap({ UInt8(exactly: $0) }),
-      let state = State(rawValue: number), let epoch = reader.fixed(), let first = reader.fixed(),
-      let time = reader.double(), let pid = reader.fixed(), let host = reader.text(),
-      let boot = reader.text(), let start = reader.fixed(), let heads = reader.number()
-    else { return nil }
-    var head: Head?
-    if heads == 1 {
-      guard let words = reader.texts(), let seed = reader.fixed(), let began = reader.double()
-      else { return nil }
-      head = Head(words: words, seed: seed, began: began)
+  private static let byteForm = ByteForm(
+    { (state, epoch, first: Int64, time, holder, head, records: [OpRecord], codes: NewCodes) in
+      MirrorMessage(
+        state: state, epoch: epoch, first: UInt64(bitPattern: first), time: time, holder: holder,
+        head: head, records: records, codes: codes.list)
+    },
+    { (message: MirrorMessage) in
+      (
+        message.state, message.epoch, Int64(bitPattern: message.first), message.time,
+        message.holder, message.head, message.records, NewCodes(list: message.codes)
+      )
+    })
+
+  /// None in messages of earlier versions.
+  private struct NewCodes: ByteCodable {
+    let list: [KnownCode]
+
+    func write(to writer: inout ByteWriter) { writer.add(list) }
+    static func read(from reader: inout ByteReader) throws(MalformedBytes) -> NewCodes {
+      NewCodes(list: reader.version > 2 ? try reader.read() : [])
     }
-    guard let records = reader.records(sayOuter: written > 1),
-      let codes = written > 2 ? reader.codes() : []
-    else { return nil }
-    return MirrorMessage(
-      state: state, epoch: epoch, first: UInt64(bitPattern: first), time: time,
-      holder: ProcessIdentity(pid: pid, host: host, boot: boot, start: start), head: head,
-      records: records, codes: codes)
   }
 }
 
-extension RecordWriter {
-  fileprivate mutating func add(_ number: Double) {
-    add(fixed: Int64(bitPattern: number.bitPattern))
-  }
+extension MirrorMessage.State: ByteCodable {}
 
-  private mutating func add(optional text: ByteString?) { add(text.map { [$0] } ?? []) }
+extension MirrorMessage.Head: ByteRecord {
+  static let byteForm = ByteForm(
+    { MirrorMessage.Head(words: $0, seed: $1, began: $2) },
+    { (head: MirrorMessage.Head) in (head.words, head.seed, head.began) })
+}
 
-  fileprivate mutating func add(_ record: OpRecord) {
-    add(fixed: record.id)
-    add(Int(record.state.rawValue))
-    add(record.attempt)
-    add(record.isOnce ? 1 : 0)
-    add(record.began)
-    add(record.ended)
-    add(record.code)
-    for text in [record.op, record.path, record.key] { add(text) }
-    for text in [record.label, record.place, record.error] { add(optional: text) }
-    add(record.inputs)
-    add(record.reads)
-    add(record.writes)
-    add(record.cacheKey == nil ? 0 : 1)
-    if let key = record.cacheKey { add(key) }
-    add(fixed: record.outer ?? -1)
+extension OpRecord: ByteRecord {
+  package static let byteForm = ByteForm(
+    {
+      (
+        id, state, attempt, isOnce, began, ended, code, op, path, key, label, place, error, inputs,
+        reads, writes, cacheKey, outer: OuterNumber
+      ) in
+      OpRecord(
+        id: id, outer: outer.number, path: path, op: op, label: label, code: code, inputs: inputs,
+        reads: reads, state: state, attempt: attempt, began: began, ended: ended, key: key,
+        writes: writes, isOnce: isOnce, error: error, place: place, cacheKey: cacheKey)
+    },
+    { (record: OpRecord) in
+      (
+        record.id, record.state, record.attempt, record.isOnce, record.began, record.ended,
+        record.code, record.op, record.path, record.key, record.label, record.place, record.error,
+        record.inputs, record.reads, record.writes, record.cacheKey,
+        OuterNumber(number: record.outer)
+      )
+    })
+
+  /// Not in messages of the first version.
+  private struct OuterNumber: ByteCodable {
+    let number: Int64?
+
+    func write(to writer: inout ByteWriter) { writer.add(fixed: number ?? -1) }
+    static func read(from reader: inout ByteReader) throws(MalformedBytes) -> OuterNumber {
+      guard reader.version > 1 else { return OuterNumber(number: nil) }
+      let number = try reader.fixed()
+      return OuterNumber(number: number < 0 ? nil : number)
+    }
   }
 }
 
-extension RecordReader {
-  fileprivate mutating func double() -> Double? {
-    fixed().map { Double(bitPattern: UInt64(bitPattern: $0)) }
-  }
-
-  fileprivate mutating func codes() -> [KnownCode]? {
-    list { reader in
-      guard let code = reader.digest(), let details = reader.details() else { return nil }
-      return KnownCode(code: code, details: details)
+extension OpRecord.State: ByteCodable {
+  package func write(to writer: inout ByteWriter) { writer.add(count: Int(rawValue)) }
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> OpRecord.State {
+    guard let state = OpRecord.State(rawValue: Int64(try reader.integer())) else {
+      throw MalformedBytes()
     }
-  }
-
-  fileprivate mutating func records(sayOuter: Bool) -> [OpRecord]? {
-    list { $0.record(saysOuter: sayOuter) }
-  }
-
-  private mutating func record(saysOuter: Bool) -> OpRecord? {
-    guard let id = fixed(), let state = number().flatMap({ OpRecord.State(rawValue: Int64($0)) }),
-      let attempt = number(), let once = number(), let began = double(), let ended = double(),
-      let code = digest(), let op = text(), let path = text(), let key = text(),
-      let label = texts(), let place = texts(), let error = texts(), let inputs = self.inputs(),
-      let reads = self.inputs(), let writes = writes(), let caches = number()
-    else { return nil }
-    var cacheKey: Digest?
-    if caches == 1 {
-      guard let found = digest() else { return nil }
-      cacheKey = found
-    }
-    var outer: Int64?
-    if saysOuter {
-      guard let found = fixed() else { return nil }
-      outer = found < 0 ? nil : found
-    }
-    return OpRecord(
-      id: id, outer: outer, path: path, op: op, label: label.first, code: code, inputs: inputs,
-      reads: reads,
-      state: state, attempt: attempt, began: began, ended: ended, key: key, writes: writes,
-      isOnce: once == 1, error: error.first, place: place.first, cacheKey: cacheKey)
+    return state
   }
 }

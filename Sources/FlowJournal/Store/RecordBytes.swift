@@ -1,153 +1,98 @@
-internal import FlowEngine
+package import FlowEngine
+package import FlowSystem
 
-/// Writes lists of a record as bytes.
-struct RecordWriter {
-  private var writer = ByteWriter()
-  var bytes: [UInt8] { writer.bytes }
+// The parts of records as bytes, in the form that stores of 1.0 have.
 
-  mutating func add(_ number: Int) { writer.add(count: number) }
-
-  mutating func add(fixed number: Int64) { writer.add(fixed: number) }
-
-  mutating func add(_ text: ByteString) { writer.add(text) }
-
-  mutating func add(_ digest: Digest) {
-    digest.withBytes { writer.add(raw: $0) }
-  }
-
-  mutating func add(_ inputs: [KeptInput]) {
-    add(inputs.count)
-    for input in inputs {
-      add(input.name)
-      add(input.digest)
-    }
-  }
-
-  mutating func add(_ writes: [KeptWrite]) {
-    add(writes.count)
-    for write in writes {
-      add(write.name)
-      let flags =
-        (write.isSecret ? RecordReader.secret : 0) | (write.files != nil ? RecordReader.named : 0)
-      switch write.content {
-      case .removed:
-        add(RecordReader.removed | flags)
-      case .bytes(let value):
-        add(RecordReader.inline | flags)
-        add(value)
-      case .file(let file):
-        add(RecordReader.file | flags)
-        add(file.name)
-        add(Int(file.size))
-        add(file.digest)
-      }
-      guard let files = write.files else { continue }
-      add(files.count)
-      for file in files {
-        add(file.path)
-        add(file.content)
-      }
-    }
-  }
-
-  mutating func add(_ texts: [ByteString]) {
-    add(texts.count)
-    for text in texts { add(text) }
+extension Digest: ByteCodable {
+  package func write(to writer: inout ByteWriter) { withBytes { writer.add(raw: $0) } }
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Digest {
+    guard let digest = Digest(try reader.part(size)) else { throw MalformedBytes() }
+    return digest
   }
 }
 
-/// Reads the bytes of a `RecordWriter`; whatever the bytes are, it returns nil rather than trapping.
-struct RecordReader {
-  private var reader: ByteReader
-  private let expected: ByteString?
-
-  fileprivate static let removed = 0
-  fileprivate static let inline = 1
-  fileprivate static let file = 2
-  fileprivate static let kinds = 3
-  fileprivate static let secret = 4
-  fileprivate static let named = 8
-
-  /// The bytes have to stay until the last read. A name that is equal to an expected one shares its memory.
-  init(_ bytes: UnsafeRawBufferPointer, expecting name: ByteString? = nil) {
-    reader = ByteReader(bytes)
-    expected = name
+/// The names of records mostly repeat.
+extension KeptInput: ByteCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.add(name)
+    writer.add(digest)
   }
-
-  /// Whether everything has been read.
-  var isAtEnd: Bool { reader.isAtEnd }
-
-  mutating func number() -> Int? { try? reader.integer() }
-
-  mutating func fixed() -> Int64? { try? reader.fixed() }
-
-  private mutating func part(_ count: Int) -> UnsafeRawBufferPointer? { try? reader.part(count) }
-
-  mutating func text() -> ByteString? {
-    guard let count = number(), let part = part(count) else { return nil }
-    return ByteString(part)
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> KeptInput {
+    KeptInput(name: try reader.name(), digest: try reader.read())
   }
+}
 
-  private mutating func name() -> ByteString? {
-    guard let count = number(), let part = part(count) else { return nil }
-    if let expected, part.elementsEqual(expected.bytes) { return expected }
-    return ByteString(part)
-  }
+/// A number says where the value is and what else there is, before all of that.
+extension KeptWrite: ByteCodable {
+  private static let removed = 0
+  private static let inline = 1
+  private static let file = 2
+  private static let kinds = 3
+  private static let secret = 4
+  private static let named = 8
 
-  mutating func digest() -> Digest? { part(Digest.size).flatMap { Digest($0) } }
-
-  /// A list; nil when an element is missing. Each element has at least one byte.
-  mutating func list<Element>(
-    _ element: (inout RecordReader) -> Element?
-  ) -> [Element]? {
-    guard let count = number(), count <= reader.rest else { return nil }
-    var list: [Element] = []
-    list.reserveCapacity(count)
-    for _ in 0..<count {
-      guard let next = element(&self) else { return nil }
-      list.append(next)
+  package func write(to writer: inout ByteWriter) {
+    writer.add(name)
+    let flags = (isSecret ? Self.secret : 0) | (files != nil ? Self.named : 0)
+    switch content {
+    case .removed: writer.add(count: Self.removed | flags)
+    case .bytes(let value):
+      writer.add(count: Self.inline | flags)
+      writer.add(value)
+    case .file(let file):
+      writer.add(count: Self.file | flags)
+      writer.add(file)
     }
-    return list
+    if let files { writer.add(files) }
   }
 
-  mutating func texts() -> [ByteString]? { list { $0.text() } }
-
-  mutating func inputs() -> [KeptInput]? {
-    list { reader in
-      guard let name = reader.name(), let digest = reader.digest() else { return nil }
-      return KeptInput(name: name, digest: digest)
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> KeptWrite {
+    let name = try reader.name()
+    let flags = try reader.integer()
+    let content: Content
+    switch flags & kinds {
+    case removed: content = .removed
+    case inline: content = .bytes(try reader.text())
+    case file: content = .file(try reader.read())
+    default: throw MalformedBytes()
     }
+    var write = KeptWrite(name: name, content: content, isSecret: flags & secret != 0)
+    if flags & named != 0 { write.files = try reader.read([NamedFile].self) }
+    return write
   }
+}
 
-  mutating func writes() -> [KeptWrite]? {
-    list { reader in
-      guard let name = reader.name(), let flags = reader.number(),
-        let content = reader.content(flags & Self.kinds)
-      else { return nil }
-      var write = KeptWrite(name: name, content: content, isSecret: flags & Self.secret != 0)
-      if flags & Self.named != 0 {
-        guard let files = reader.namedFiles() else { return nil }
-        write.files = files
-      }
-      return write
-    }
-  }
+extension NamedFile: ByteRecord {
+  package static let byteForm = ByteForm(
+    { NamedFile(path: $0, content: $1) }, { (file: NamedFile) in (file.path, file.content) })
+}
 
-  private mutating func namedFiles() -> [NamedFile]? {
-    list { reader in
-      guard let path = reader.text(), let content = reader.digest() else { return nil }
-      return NamedFile(path: path, content: content)
-    }
-  }
+extension KeptFile: ByteRecord {
+  package static let byteForm = ByteForm(
+    { KeptFile(name: $0, size: Int64($1 as Int), digest: $2) },
+    { (file: KeptFile) in (file.name, Int(file.size), file.digest) })
+}
 
-  private mutating func content(_ kind: Int) -> KeptWrite.Content? {
-    switch kind {
-    case Self.removed: return .removed
-    case Self.inline: return text().map { .bytes($0) }
-    case Self.file:
-      guard let name = text(), let size = number(), let digest = digest() else { return nil }
-      return .file(KeptFile(name: name, size: Int64(size), digest: digest))
-    default: return nil
-    }
-  }
+extension KnownCode: ByteRecord {
+  static let byteForm = ByteForm(
+    { KnownCode(code: $0, details: $1) }, { (code: KnownCode) in (code.code, code.details) })
+}
+
+extension KnownCode.Detail: ByteRecord {
+  static let byteForm = ByteForm(
+    { KnownCode.Detail(name: $0, content: $1) },
+    { (detail: KnownCode.Detail) in (detail.name, detail.content) })
+}
+
+extension KnownCode.Detail.Content: ByteUnion {
+  static let byteCases: [ByteCase<KnownCode.Detail.Content>] = [
+    ByteCase(0, Self.shown) { if case .shown(let text) = $0 { text } else { nil } },
+    ByteCase(1, Self.hidden) { if case .hidden(let digest) = $0 { digest } else { nil } },
+  ]
+}
+
+extension ProcessIdentity: ByteRecord {
+  package static let byteForm = ByteForm(
+    { ProcessIdentity(pid: $0, host: $1, boot: $2, start: $3) },
+    { (process: ProcessIdentity) in (process.pid, process.host, process.boot, process.start) })
 }

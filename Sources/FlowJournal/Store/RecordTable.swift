@@ -39,12 +39,6 @@ final class RecordTable {
   /// Adds or replaces the row of a record.
   func write(_ record: OpRecord) throws(FlowError) {
     let insert = try insertStatement()
-    var inputs = RecordWriter()
-    inputs.add(record.inputs)
-    var reads = RecordWriter()
-    reads.add(record.reads)
-    var writes = RecordWriter()
-    writes.add(record.writes)
     let isOnce: Int64 = record.isOnce ? 1 : 0
     // NaN is no number of the database.
     let began = record.began.isNaN ? 0 : record.began
@@ -65,7 +59,8 @@ final class RecordTable {
     sum.add(record.code)
     let texts = [
       record.op, record.path, record.key, record.label, record.place, record.error,
-      ByteString(inputs.bytes), ByteString(reads.bytes), ByteString(writes.bytes),
+      ByteString(record.inputs.formBytes), ByteString(record.reads.formBytes),
+      ByteString(record.writes.formBytes),
     ]
     for (index, text) in texts.enumerated() {
       insert.bind(Int32(9 + index), text)
@@ -147,9 +142,9 @@ final class RecordTable {
     if let outer { sum.add(outer) }
     guard row.digest(6) == (try digest()), let state = OpRecord.State(rawValue: row.integer(1)),
       let code = row.digest(7), let attempt = Int(exactly: row.integer(2)),
-      let inputs = row.withBytes(14, { Self.list($0, names.input) { $0.inputs() } }),
-      let reads = row.withBytes(15, { Self.list($0, nil) { $0.inputs() } }),
-      let writes = row.withBytes(16, { Self.list($0, names.output) { $0.writes() } })
+      let inputs = row.withBytes(14, { [KeptInput].decode($0, expecting: names.input) }),
+      let reads = row.withBytes(15, { [KeptInput].decode($0) }),
+      let writes = row.withBytes(16, { [KeptWrite].decode($0, expecting: names.output) })
     else { return nil }
     names.input = inputs.first?.name
     names.output = writes.first?.name
@@ -160,15 +155,6 @@ final class RecordTable {
       writes: writes, isOnce: row.integer(3) != 0, error: row.optionalText(13),
       place: row.isNull(12) ? nil : names.text(1, row, 12),
       cacheKey: row.digest(17))
-  }
-
-  private static func list<Element>(
-    _ bytes: UnsafeRawBufferPointer, _ expected: ByteString?,
-    _ read: (inout RecordReader) -> [Element]?
-  ) -> [Element]? {
-    var reader = RecordReader(bytes, expecting: expected)
-    guard let list = read(&reader), reader.isAtEnd else { return nil }
-    return list
   }
 }
 

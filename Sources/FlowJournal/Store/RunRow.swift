@@ -22,10 +22,7 @@ struct RunRow {
     number = row.integer(0)
     name = row.text(1)
     script = row.text(2)
-    let words = row.withBytes(3) { bytes in
-      var reader = RecordReader(bytes)
-      return reader.texts()
-    }
+    let words = row.withBytes(3) { [ByteString].decode($0) }
     self.words = words ?? []
     seed = row.integer(4)
     began = row.double(5)

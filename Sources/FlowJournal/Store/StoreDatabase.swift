@@ -94,7 +94,7 @@ final class StoreDatabase {
       }
     }
     guard code == SQLITE_OK, let statement else { throw failure("read") }
-    let verb: String = text.bytes.starts(with: "SELECT".bytes) ? "read" : "write"
+    let verb: String = text.hasPrefix("SELECT") ? "read" : "write"
     return StoreStatement(statement, verb: verb, of: self)
   }
 

@@ -38,7 +38,7 @@ enum ValueFiles {
     (1...64).contains(name.count)
       && name.bytes.allSatisfy {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
-          || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+          || $0.isDigit
       }
   }
 
@@ -85,10 +85,10 @@ enum ValueFiles {
 
   /// Whether a name from the database is one that this type makes, so that it leads to no other folder.
   private static func isName(_ name: ByteString) -> Bool {
-    name.bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).count == 2
+    name.split(at: "/").count == 2
       && name.bytes.allSatisfy {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
-          || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "/")
+          || $0.isDigit || $0 == UInt8(ascii: "/")
       }
   }
 

@@ -43,7 +43,7 @@ package struct Glob: Sendable {
     isForPaths = pattern.bytes.contains(slash)
     var parts: [Part] = []
     for text in pattern.bytes.split(separator: slash, omittingEmptySubsequences: false) {
-      let isDouble = text.elementsEqual("**".bytes)
+      let isDouble = text.equals("**")
       parts.append(isForPaths && isDouble ? .folders : .elements(try Self.elements(text)))
     }
     self.parts = parts
@@ -72,7 +72,7 @@ package struct Glob: Sendable {
   }
 
   private func matches(path: ArraySlice<UInt8>) -> Bool {
-    let names = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    let names = path.split(at: "/")
     return Self.matches(
       parts, names, isMany: { if case .folders = $0 { true } else { false } }
     ) { part, name in

@@ -40,7 +40,7 @@ extension ByteString {
   /// The text with `\0` for each NUL byte.
   package var escapingNUL: ByteString {
     let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
-    return ByteString(parts.joined(separator: "\\0".bytes))
+    return parts.joined(separator: "\\0")
   }
 
   /// Lends the bytes as a C string; nil when there is a NUL in them, which would end it early.

@@ -151,7 +151,7 @@ enum HostReply {
 
   init(line: ByteString) {
     func rest(_ word: ByteString) -> ByteString? {
-      line.bytes.starts(with: word.bytes)
+      line.hasPrefix(word)
         ? ByteString(line.bytes.dropFirst(word.count)) : nil
     }
     if let url = rest(Self.readyWord) {

@@ -163,9 +163,7 @@ struct HostPlan {
 
   /// Whether the launcher is the secure shell, which has options of its own. Another program may start it.
   var usesSSH: Bool {
-    options.launcher.contains { word in
-      word.bytes.split(separator: UInt8(ascii: "/")).last?.elementsEqual("ssh".bytes) == true
-    }
+    options.launcher.contains { $0.fileName.equals("ssh") }
   }
 
   /// Where the launcher has the name of the host, unless that is its last word.
@@ -205,9 +203,8 @@ struct HostPlan {
     if !options.launcher.contains(where: { $0.contains(Self.place) }) { words.append(host.name) }
     words += options.command + ["--join", "-"]
     // A shell of the host may read the words again.
-    let isPlain = host.name.bytes.allSatisfy { byte in
-      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-@:%".bytes.contains(byte)
+    let isPlain = host.name.bytes.allSatisfy {
+      $0.isLetter || $0.isDigit || "._-@:%".bytes.contains($0)
     }
     if isPlain, RemoteOptions.isName(host.name) { words += ["--name", host.name] }
     if let workers = host.workers { words += ["--workers", workers] }

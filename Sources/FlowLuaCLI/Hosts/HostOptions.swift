@@ -25,7 +25,7 @@ final class HostOptions {
 
   /// Adds hosts with commas between them; `@FILE` has further ones.
   func add(_ text: ByteString) throws(CommandLineArguments.Misuse) {
-    for part in text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+    for part in text.split(at: ",") {
       if part.first == UInt8(ascii: "@") {
         try addFile(ByteString(part.dropFirst()))
       } else if part.isEmpty {
@@ -45,7 +45,7 @@ final class HostOptions {
         "option '--hosts' can't read '\(path)': \(systemMessage(errno))")
     }
     let count = hosts.count
-    let lines = content.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    let lines = content.split(at: "\n")
     for (index, line) in lines.enumerated() {
       for part in line.prefix(while: { $0 != UInt8(ascii: "#") })
         .split(separator: UInt8(ascii: ","))
@@ -63,7 +63,7 @@ final class HostOptions {
   private func add(
     _ text: ArraySlice<UInt8>, _ place: ByteString
   ) throws(CommandLineArguments.Misuse) {
-    let digits = text.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    let digits = text.prefix(while: \.isDigit)
     var name = text
     var workers: ByteString?
     if !digits.isEmpty, text.dropFirst(digits.count).first == UInt8(ascii: "/") {
@@ -102,14 +102,8 @@ final class HostOptions {
 
   func setAddress(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     companion = companion ?? "--hosts-address"
-    let isAddress = text.bytes.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "."), UInt8(ascii: "-"),
-        UInt8(ascii: ":"):
-        true
-      default: false
-      }
+    let isAddress = text.bytes.allSatisfy {
+      $0.isDigit || $0.isLetter || ".-:".bytes.contains($0)
     }
     guard isAddress else {
       throw LongOptions.misuse(

@@ -149,8 +149,7 @@ enum KeptRunText {
   /// A word of a command line, in quotes if a shell would take it for something else.
   private static func quoted(_ word: ByteString) -> ByteString {
     let isPlain = word.bytes.allSatisfy {
-      $0 >= 0x80 || "-_./:=,+@%".bytes.contains($0) || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0
-        || UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 | 0x20
+      $0 >= 0x80 || "-_./:=,+@%".bytes.contains($0) || $0.isDigit || $0.isLetter
     }
     return isPlain && !word.isEmpty ? word.onOneLine : "'\(word.onOneLine)'"
   }
@@ -208,7 +207,7 @@ enum RehearsalText {
 
     init?(_ path: ByteString) {
       guard let sign = path.itemSign else { return nil }
-      let digits = path.bytes[(sign + 2)...].prefix { (0x30...0x39).contains($0) }
+      let digits = path.bytes[(sign + 2)...].prefix(while: \.isDigit)
       guard let number = Int(String(decoding: digits, as: UTF8.self)) else { return nil }
       name = ByteString(path.bytes[..<sign])
       self.path = ByteString(path.bytes[..<digits.endIndex])

@@ -90,7 +90,7 @@ struct StoreOptions {
   ) -> Int64? {
     let digits = text.bytes.dropLast()
     guard !digits.isEmpty, let last = text.bytes.last,
-      digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+      digits.allSatisfy(\.isDigit),
       let number = Int64(String(decoding: digits, as: UTF8.self)),
       let unit = units.first(where: { $0.name.asciiValue == last })
     else { return nil }

@@ -137,7 +137,10 @@ struct ProgressLines {
       max(Self.whole((share * Double(Self.cells) * 2).rounded(.down)), 0), Self.cells * 2)
     let full = halves / 2
     guard isUTF8 else {
-      return (String(repeating: "#" as Character, count: full), String(repeating: "-" as Character, count: Self.cells - full))
+      return (
+        String(repeating: "#" as Character, count: full),
+        String(repeating: "-" as Character, count: Self.cells - full)
+      )
     }
     let half: String = halves % 2 == 1 ? "▌" : ""
     return (

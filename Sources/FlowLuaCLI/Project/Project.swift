@@ -98,7 +98,7 @@ struct Project {
     let endsLine = present.isEmpty || present.bytes.last == UInt8(ascii: "\n")
     try Files.append((endsLine ? "" : "\n") + Self.lines(missing), to: path, Cancellation())
     let names = missing.map { "'\($0)'" as ByteString }
-    say("added \(ByteString(names.map(\.bytes).joined(separator: ", ".bytes))) to \(path)")
+    say("added \(names.joined(separator: ", ")) to \(path)")
   }
 
   private static func lines(_ lines: [ByteString]) -> ByteString {
@@ -143,17 +143,12 @@ struct Project {
 
   /// A word of a command for a shell.
   private static func word(_ text: ByteString) -> ByteString {
-    let isPlain = text.bytes.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"):
-        true
-      default: "-_./:,+@%".bytes.contains(byte)
-      }
+    let isPlain = text.bytes.allSatisfy {
+      $0.isLetter || $0.isDigit || "-_./:,+@%".bytes.contains($0)
     }
     if isPlain { return text }
-    let parts = text.bytes.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
-    return "'" + ByteString(parts.joined(separator: "'\\''".bytes)) + "'"
+    let parts = text.split(at: "'")
+    return "'" + parts.joined(separator: "'\\''") + "'"
   }
 }
 

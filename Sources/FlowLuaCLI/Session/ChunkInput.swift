@@ -203,7 +203,7 @@ final class ChunkInput {
 
   private static func isIncomplete(_ error: any Error) -> Bool {
     guard let error = error as? LuaError, error.code == .syntax else { return false }
-    return error.message.bytes.suffix(5).elementsEqual("<eof>".bytes)
+    return error.message.hasSuffix("<eof>")
   }
 
   /// Whether a line begins with `:name` or `.name`.

@@ -290,12 +290,10 @@ enum SessionCommand: Equatable {
   ///   - line: The typed line.
   ///   - isDefined: Whether a variable has this name: a script may define its own `exit`.
   init?(_ line: [UInt8], isDefined: (String) -> Bool) {
-    let isSpace = { (byte: UInt8) in byte == 32 || byte == 9 }
-    var text = line[...]
-    while let last = text.last, isSpace(last) { text.removeLast() }
-    text = text.drop(while: isSpace)
-    let word = String(decoding: text.prefix { !isSpace($0) }, as: UTF8.self)
-    var rest = Array(text.dropFirst(word.utf8.count).drop(while: isSpace))
+    let text = line.trimmed(\.isBlank)
+    let name = text.prefix { !$0.isBlank }
+    let word = String(decoding: name, as: UTF8.self)
+    var rest = Array(text.dropFirst(name.count).drop(while: \.isBlank))
     // A name may be in quotes.
     if rest.count > 1, let quote = rest.first, quote == rest.last,
       quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'")

@@ -42,7 +42,7 @@ struct Terminal {
 
   /// An error for a person: without the frames of this program, and with the message in colour.
   func decorated(_ text: ByteString) -> ByteString {
-    var lines = text.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    var lines = text.split(at: "\n")
     let heading = "stack traceback:".bytes
     guard let start = lines.lastIndex(where: { $0.elementsEqual(heading) }) else {
       return colored(text.bytes, "31")
@@ -57,7 +57,7 @@ struct Terminal {
 
   /// Frames without a name; only this program uses these terms.
   private static func isHostFrame(_ line: ArraySlice<UInt8>) -> Bool {
-    line.elementsEqual("\t[C]: in ?".bytes)
+    line.equals("\t[C]: in ?")
   }
 
   private func colored(_ text: [UInt8], _ color: String) -> ByteString {

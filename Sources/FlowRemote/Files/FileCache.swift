@@ -147,7 +147,7 @@ package final class FileCache: Sendable {
   package static func isHash(_ text: ByteString) -> Bool {
     text.count == 64
       && text.bytes.allSatisfy {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+        $0.isDigit
           || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
       }
   }

@@ -82,7 +82,7 @@ package final class KeepStream {
     var bytes: [UInt8] = []
     for byte in text.bytes {
       let isPlain =
-        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)
+        byte.isDigit || (0x41...0x5A).contains(byte)
         || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
       if isPlain {
         bytes.append(byte)

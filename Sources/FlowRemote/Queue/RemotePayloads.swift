@@ -33,7 +33,7 @@ final class RemotePayloads {
   static func object(of payload: ByteString) -> ByteString? {
     guard payload.bytes.first == 1 else { return nil }
     let name = ByteString(payload.bytes.dropFirst())
-    return name.bytes.starts(with: prefix.bytes) ? name : nil
+    return name.hasPrefix(prefix) ? name : nil
   }
 
   /// Removes the object of a payload that nobody reads any more, and calls `then` when that is done, or failed.

@@ -56,7 +56,7 @@ extension ScriptHost {
     // In place: a server can send thousands of lines with one name.
     var values: [ByteString: [UInt8]] = [:]
     for (name, value) in headers {
-      let name = ByteString(name.bytes.map { (65...90).contains($0) ? $0 | 0x20 : $0 })
+      let name = name.lowercased
       if values[name]?.append(contentsOf: [44, 32] + value.bytes) == nil {
         values[name] = value.bytes
       }

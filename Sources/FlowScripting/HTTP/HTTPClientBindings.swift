@@ -19,8 +19,7 @@ extension ScriptHost {
     sample.headers = headers
     sample.authorization = authorization
     if let misuse = sample.misuse { throw wrong(misuse.field.description, "\(misuse.problem)") }
-    if let base, !base.bytes.starts(with: "http://".bytes), !base.bytes.starts(with: "https://".bytes)
-    {
+    if let base, !base.hasPrefix("http://"), !base.hasPrefix("https://") {
       throw wrong("base", "a URL that begins with http:// or https:// expected")
     }
     let client = HTTPClient(
@@ -178,9 +177,9 @@ extension ScriptHost {
     let type = response.header("content-type")?.lowercased ?? ""
     let essence = type.bytes.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
     guard
-      essence.elementsEqual("application/json".bytes)
-        || essence.starts(with: "application/".bytes)
-          && essence.suffix(5).elementsEqual("+json".bytes)
+      essence.equals("application/json")
+        || essence.hasPrefix("application/")
+          && essence.hasSuffix("+json")
     else { return .bytes(response.body) }
     do {
       return FlowValue(try vm.decodeJSON(response.body))

@@ -4,7 +4,7 @@ internal import FlowEngine
 enum HelpText {
   /// Wraps each line to a width; a wrapped line continues two columns further to the right.
   static func wrapped(_ text: ByteString, columns: Int) -> ByteString {
-    let lines = text.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    let lines = text.split(at: "\n")
     let broken = lines.map { wrapped(line: Array($0), max(columns, 20)) }
     return ByteString(broken.joined(separator: [UInt8(ascii: "\n")]))
   }

@@ -82,7 +82,8 @@ extension ScriptHost {
   /// Refuses a function whose effect the host doesn't allow.
   func checkAllowed(_ effect: Effect, _ call: LuaCall, _ function: String) throws {
     if allows(effect) { return }
-    throw usage(call, "bad use of '\(function)' (the host of the script allows no \(effect.rawValue))")
+    throw usage(
+      call, "bad use of '\(function)' (the host of the script allows no \(effect.rawValue))")
   }
 
   /// The same, and refuses it while flows are only checked.

@@ -146,7 +146,8 @@ extension LoopService {
   ///     are cancelled; see `isShuttingDown`.
   ///   - operation: The work, on the thread. A shutdown cancels it after the grace.
   public convenience init(
-    on scripts: ScriptThread, reason: some FlowText = "shutting down" as ByteString, grace: Duration = .zero,
+    on scripts: ScriptThread, reason: some FlowText = "shutting down" as ByteString,
+    grace: Duration = .zero,
     _ operation: @escaping ScriptOperation<Void>
   ) {
     self.init(

@@ -42,7 +42,7 @@ package struct FlowLuaVersion {
 
   /// Parses one to three numbers with dots between them; those that are missing are 0.
   init?(_ text: ByteString) {
-    let parts = text.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    let parts = text.split(at: ".")
     guard parts.count <= 3 else { return nil }
     var numbers = [0, 0, 0]
     for (index, part) in parts.enumerated() {

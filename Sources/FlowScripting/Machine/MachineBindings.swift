@@ -313,7 +313,8 @@ private struct MachineReader {
         problem.place < 0
         ? arguments.call.position : logic.position(of: problem.place)
       throw host.usage(
-        at: position, "bad argument #1 to 'machine' (machine '\(definition.name)': \(problem.message))")
+        at: position,
+        "bad argument #1 to 'machine' (machine '\(definition.name)': \(problem.message))")
     }
   }
 }

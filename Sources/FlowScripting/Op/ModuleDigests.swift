@@ -160,7 +160,7 @@ final class ModuleDigests {
     let tokens = LuaLexer.tokens(text)
     var names: [ByteString] = []
     for (index, token) in tokens.enumerated()
-    where token.kind == .name && text[token.range].elementsEqual("require".bytes) {
+    where token.kind == .name && text[token.range].equals("require") {
       var next = index + 1
       if next < tokens.count, tokens[next].kind == .symbol,
         ["(", ","].contains(where: { text[tokens[next].range].equals($0) })

@@ -169,10 +169,14 @@ public struct OpOptions {
   }
 
   /// A field that is a string of any bytes; nil when it is absent.
-  public func bytes(_ name: some FlowText) throws -> ByteString? { try options.string(name.byteString) }
+  public func bytes(_ name: some FlowText) throws -> ByteString? {
+    try options.string(name.byteString)
+  }
 
   /// A field that is a boolean; nil when it is absent.
-  public func boolean(_ name: some FlowText) throws -> Bool? { try options.boolean(name.byteString) }
+  public func boolean(_ name: some FlowText) throws -> Bool? {
+    try options.boolean(name.byteString)
+  }
 
   /// A field that is a finite number of seconds, greater than 0 or, if that is allowed, 0; nil when it
   /// is absent.

@@ -11,11 +11,15 @@ struct RemoteCode {
   let bytes: [UInt8]
 
   /// What an object contains.
-  struct Content {
-    let function: [UInt8]
+  struct Content: ByteRecord {
+    let function: ByteString
     let modules: [ModuleSource]
     /// The modules that are shared libraries: they have to be installed there.
     let native: [ByteString]
+
+    static let byteForm = ByteForm(
+      { Content(function: $0, modules: $1, native: $2) },
+      { (content: Content) in (content.function, content.modules, content.native) })
   }
 
   /// Collects the code of a packed function; throws an error of the system.
@@ -23,30 +27,23 @@ struct RemoteCode {
     _ function: LuaReference, _ package: CodePackage, of host: ScriptHost, _ seal: RemoteSeal?
   ) throws {
     let (lua, native) = try host.moduleDigests.sources(of: host.modules(usedBy: function))
-    let content = RemoteProtocol.message { writer in
-      package.withUnsafeBytes { writer.add($0) }
-      writer.add(list: lua) { writer, module in
-        writer.add(module.name)
-        writer.add(module.path)
-        writer.add(module.text)
-      }
-      writer.add(list: native) { $0.add($1) }
-    }
+    let content = RemoteProtocol.message(
+      Content(
+        function: package.withUnsafeBytes { ByteString($0) }, modules: lua, native: native))
     bytes = try seal?.seal(code: content) ?? content
     name = try FileHash.sha256.digest(of: ByteString(bytes), Cancellation())
   }
 
   /// Reads an object; nil for anything else.
   static func read(_ bytes: [UInt8]) -> Content? {
-    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
-      let function = Array(try reader.part())
-      let modules = try reader.list { (r) throws(MalformedBytes) in
-        ModuleSource(name: try r.text(), path: try r.text(), text: try r.text())
-      }
-      let native = try reader.list { (r) throws(MalformedBytes) in try r.text() }
-      return Content(function: function, modules: modules, native: native)
-    }
+    RemoteProtocol.read(bytes)
   }
+}
+
+extension ModuleSource: ByteRecord {
+  static let byteForm = ByteForm(
+    { ModuleSource(name: $0, path: $1, text: $2) },
+    { (module: ModuleSource) in (module.name, module.path, module.text) })
 }
 
 extension ScriptHost {

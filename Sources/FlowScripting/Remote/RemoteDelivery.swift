@@ -69,7 +69,9 @@ final class RemoteDelivery {
   /// The path for a file that an op has given: the same one if it is relative, below the folder of the process; else
   /// one in the temporary folder.
   private func place(for path: ByteString) throws(FlowError) -> ByteString {
-    guard let name = path.validFileName else { throw FlowError(.error, "'\(path)' isn't a file's path") }
+    guard let name = path.validFileName else {
+      throw FlowError(.error, "'\(path)' isn't a file's path")
+    }
     if path.bytes.first != UInt8(ascii: "/"), RemoteSharedFolders.isPlain(path) { return path }
     count += 1
     do throws(SystemError) {

@@ -323,7 +323,7 @@ final class RemoteDispatcher {
   /// The jobs that a machine is to execute, among those that another machine had before. Those of a message that was lost
   /// are sent again, each by itself: one of them may be what has ended that machine.
   private func reply(to question: [UInt8]) -> RemoteQueue.Reply {
-    let asked: [(number: UInt64, round: UInt64)]
+    let asked: [RemoteQuestion.Asked]
     let wereLost: Bool
     switch RemoteQuestion.read(question) {
     case .jobs(let jobs, wereLost: let lost)?: (asked, wereLost) = (jobs, lost)

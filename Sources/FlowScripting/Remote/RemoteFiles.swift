@@ -97,12 +97,12 @@ package struct RemoteSharedFolders: Sendable, Equatable {
   }
 
   private static func parts(_ path: ByteString) -> [ArraySlice<UInt8>] {
-    path.bytes.split(separator: UInt8(ascii: "/")).filter { !$0.elementsEqual(".".bytes) }
+    path.bytes.split(separator: UInt8(ascii: "/")).filter { !$0.equals(".") }
   }
 
   /// Whether a path doesn't lead upwards.
   static func isPlain(_ path: ByteString) -> Bool {
-    !path.bytes.contains(0) && !parts(path).contains { $0.elementsEqual("..".bytes) }
+    !path.bytes.contains(0) && !parts(path).contains { $0.equals("..") }
   }
 
   /// Whether a path is that of one of the folders, or is below it.
@@ -133,61 +133,49 @@ extension FlowValue {
 
 // MARK: As bytes
 
-extension ByteWriter {
-  mutating func add(_ files: RemoteJobFiles) {
-    add(list: files.needs) { writer, needed in
-      writer.add(needed.key)
-      writer.add(list: needed.files) { writer, file in
-        writer.add(file.path)
-        switch file.content {
-        case .shared: writer.add(false)
-        case .object(let hash, let size):
-          writer.add(true)
-          writer.add(hash)
-          writer.add(fixed: size)
-        }
-      }
-    }
-    add(list: files.gives) { writer, declared in
-      writer.add(declared.name)
-      writer.add(declared.type)
-    }
-    add(list: files.shared.folders) { $0.add($1) }
-  }
-
-  mutating func add(_ file: RemoteGivenFile) {
-    add(file.path)
-    add(file.object)
-    add(file.digest)
-  }
+extension RemoteJobFiles: ByteRecord {
+  static let byteForm = ByteForm(
+    { RemoteJobFiles(needs: $0, gives: $1, shared: RemoteSharedFolders(trusting: $2)) },
+    { (files: RemoteJobFiles) in (files.needs, files.gives, files.shared.folders) })
 }
 
-extension ByteReader {
-  mutating func jobFiles() throws(MalformedBytes) -> RemoteJobFiles {
-    let needs = try list { (r) throws(MalformedBytes) in
-      RemoteJobFiles.Needed(
-        key: try r.text(),
-        files: try r.list { (r) throws(MalformedBytes) in try r.neededFile() })
-    }
-    let gives = try list { (r) throws(MalformedBytes) in
-      WorkerDeclaration(name: try r.text(), type: try r.text())
-    }
-    let shared = try list { (r) throws(MalformedBytes) in try r.text() }
-    return RemoteJobFiles(
-      needs: needs, gives: gives, shared: RemoteSharedFolders(trusting: shared))
-  }
+extension RemoteJobFiles.Needed: ByteRecord {
+  static let byteForm = ByteForm(
+    { RemoteJobFiles.Needed(key: $0, files: $1) },
+    { (needed: RemoteJobFiles.Needed) in (needed.key, needed.files) })
+}
 
-  private mutating func neededFile() throws(MalformedBytes) -> RemoteNeededFile {
-    let path = try text()
-    guard try flag() else { return RemoteNeededFile(path: path, content: .shared) }
-    let (hash, size) = (try text(), try fixed())
-    guard FileCache.isHash(hash), size >= 0 else { throw MalformedBytes() }
-    return RemoteNeededFile(path: path, content: .object(hash: hash, size: size))
-  }
+extension RemoteNeededFile: ByteRecord {
+  static let byteForm = ByteForm(
+    { RemoteNeededFile(path: $0, content: $1) },
+    { (file: RemoteNeededFile) in (file.path, file.content) })
+}
 
-  mutating func givenFile() throws(MalformedBytes) -> RemoteGivenFile {
-    RemoteGivenFile(path: try text(), object: try text(), digest: try text())
-  }
+extension RemoteNeededFile.Content: ByteUnion {
+  static let byteCases: [ByteCase<RemoteNeededFile.Content>] = [
+    ByteCase(0, { .shared }) { $0 == .shared ? () : nil },
+    ByteCase(
+      1,
+      { (hash: ByteString, size: Int64) throws(MalformedBytes) in
+        guard FileCache.isHash(hash), size >= 0 else { throw MalformedBytes() }
+        return .object(hash: hash, size: size)
+      }
+    ) { content in
+      if case .object(let hash, let size) = content { (hash, size) } else { nil }
+    },
+  ]
+}
+
+extension RemoteGivenFile: ByteRecord {
+  static let byteForm = ByteForm(
+    { RemoteGivenFile(path: $0, object: $1, digest: $2) },
+    { (file: RemoteGivenFile) in (file.path, file.object, file.digest) })
+}
+
+extension WorkerDeclaration: ByteRecord {
+  static let byteForm = ByteForm(
+    { WorkerDeclaration(name: $0, type: $1) },
+    { (declared: WorkerDeclaration) in (declared.name, declared.type) })
 }
 
 /// The files of a script that ops on other machines need, as objects of the server: each content is sent once.

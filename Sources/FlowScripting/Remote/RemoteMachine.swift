@@ -327,7 +327,8 @@ package final class RemoteMachine {
       if jobs.isEmpty { return }
       // Some may have ended on the machine that had them, and the script wants to know who has them.
       let question = RemoteQuestion.jobs(
-        jobs.map { ($0.number, $0.round) }, wereLost: message.deliveries > 1)
+        jobs.map { RemoteQuestion.Asked(number: $0.number, round: $0.round) },
+        wereLost: message.deliveries > 1)
       // It may have no connection yet. The time is well within the lease.
       ask(script, question.bytes, for: RemoteQueue.lease.clampedNanoseconds / 2) { [self] reply in
         // Without a reply all are executed: the script drops reports about those that have ended.

@@ -6,7 +6,7 @@ package import FlowEngine
 /// What both sides have to agree on.
 package enum RemoteProtocol {
   /// The number of the form of all messages, with the values in them.
-  static let version: UInt8 = 2
+  static let version: UInt8 = 3
 
   /// Programs with the same text understand each other: the number of the messages, the version of flowlua, whose
   /// functions the code uses, and that of Lua, whose bytecode travels. A part of subjects.
@@ -15,50 +15,47 @@ package enum RemoteProtocol {
     return ByteString(text.map { $0 == UInt8(ascii: ".") ? UInt8(ascii: "_") : $0 })
   }()
 
-  /// Begins a message.
-  static func message(_ write: (inout ByteWriter) -> Void) -> [UInt8] {
+  /// The bytes of a message.
+  static func message(_ content: some ByteCodable) -> [UInt8] {
     var writer = ByteWriter()
     writer.add(byte: version)
-    write(&writer)
+    writer.add(content)
     return writer.bytes
   }
 
   /// Reads a message; nil for bytes that aren't one of this version.
-  static func read<Message>(
-    _ bytes: [UInt8], _ read: (inout ByteReader) throws(MalformedBytes) -> Message
-  ) -> Message? {
-    bytes.withUnsafeBytes { raw in
-      var reader = ByteReader(raw)
-      do throws(MalformedBytes) {
-        guard try reader.byte() == version else { return nil }
-        let message = try read(&reader)
-        return reader.isAtEnd ? message : nil
-      } catch {
-        return nil
-      }
+  static func read<Content: ByteCodable>(
+    _ bytes: [UInt8], as type: Content.Type = Content.self
+  ) -> Content? {
+    guard bytes.first == version else { return nil }
+    return bytes.withUnsafeBytes {
+      Content.decode(UnsafeRawBufferPointer(rebasing: $0.dropFirst()))
     }
   }
-}
 
-extension RemoteProtocol {
   /// A message of several ones: jobs and reports travel together, because a message costs more than what it has.
   static func bundle(_ parts: some Collection<[UInt8]>) -> [UInt8] {
-    message { writer in
-      writer.add(count: parts.count)
-      for part in parts { part.withUnsafeBytes { writer.add($0) } }
-    }
+    message(parts.map { ByteString($0) })
   }
 
   /// The messages of a bundle; nil for anything else.
   static func parts(of bytes: [UInt8]) -> [[UInt8]]? {
-    read(bytes) { reader throws(MalformedBytes) in
-      try reader.list { (r) throws(MalformedBytes) in Array(try r.part()) }
-    }
+    read(bytes, as: [ByteString].self)?.map(\.bytes)
   }
 }
 
+/// A message between a script and a machine.
+protocol RemoteMessage: ByteCodable {}
+
+extension RemoteMessage {
+  var bytes: [UInt8] { RemoteProtocol.message(self) }
+
+  /// Reads a message; nil for anything else.
+  static func read(_ bytes: [UInt8]) -> Self? { RemoteProtocol.read(bytes) }
+}
+
 /// An execution of an op, or a call of a function, in the queue.
-struct RemoteJob {
+struct RemoteJob: RemoteMessage, ByteRecord {
   /// Its number among the tasks of its script.
   let number: UInt64
   /// How often its script has put it into the queue, this time included.
@@ -73,48 +70,40 @@ struct RemoteJob {
   var identity: ByteString = ""
 
   /// What a worker has from the script's loop.
-  struct Settings: Equatable {
+  struct Settings: Equatable, ByteRecord {
     let gracePeriod: Duration
     let cleanupGrace: Duration
     let logsWaits: Bool
     let hasGlobalModule: Bool
+
+    static let byteForm = ByteForm(
+      {
+        Settings(gracePeriod: $0, cleanupGrace: $1, logsWaits: $2, hasGlobalModule: $3)
+      },
+      { (settings: Settings) in
+        (
+          settings.gracePeriod, settings.cleanupGrace, settings.logsWaits, settings.hasGlobalModule
+        )
+      })
   }
 
-  var bytes: [UInt8] {
-    RemoteProtocol.message { writer in
-      writer.add(number)
-      writer.add(round)
-      writer.add(code)
-      writer.add(settings.gracePeriod)
-      writer.add(settings.cleanupGrace)
-      writer.add(settings.logsWaits)
-      writer.add(settings.hasGlobalModule)
-      writer.add(arguments)
-      writer.add(kind)
-      writer.add(files)
-      writer.add(identity)
-    }
-  }
-
-  /// Reads a job; nil for anything else.
-  static func read(_ bytes: [UInt8]) -> RemoteJob? {
-    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
-      let number = try reader.number()
-      let round = try reader.number()
-      let code = try reader.text()
-      let settings = Settings(
-        gracePeriod: try reader.duration(), cleanupGrace: try reader.duration(),
-        logsWaits: try reader.flag(), hasGlobalModule: try reader.flag())
-      return RemoteJob(
-        number: number, round: round, code: code, settings: settings, arguments: try reader.batch(),
-        kind: try reader.jobKind(), files: try reader.jobFiles(), identity: try reader.text())
-    }
-  }
+  static let byteForm = ByteForm(
+    {
+      RemoteJob(
+        number: $0, round: $1, code: $2, settings: $3, arguments: $4, kind: $5, files: $6,
+        identity: $7)
+    },
+    { (job: RemoteJob) in
+      (
+        job.number, job.round, job.code, job.settings, job.arguments, job.kind, job.files,
+        job.identity
+      )
+    })
 }
 
 /// What a machine reports about a job. The first one, without news, says that a worker is about to begin it, or that
 /// the machine has it.
-struct RemoteReport {
+struct RemoteReport: RemoteMessage, ByteRecord {
   let number: UInt64
   /// Which hand-out of the job it is about: a later one has a greater number, and replaces an earlier one.
   let delivery: UInt64
@@ -128,7 +117,7 @@ struct RemoteReport {
   /// How many reports with news about the hand-out were stored before.
   var place: UInt64 = 0
 
-  enum News {
+  enum News: ByteUnion {
     /// An event, so many nanoseconds before the report.
     case event(WorkerReport.JobEvent.What, age: Int64)
     /// It wasn't executed, for this reason: the script puts it into the queue again.
@@ -137,6 +126,21 @@ struct RemoteReport {
     case missing([ByteString])
     /// An output with files, which the script gets before the value is set.
     case files(ByteString, WireValue, WireBatch, [RemoteGivenFile])
+
+    static let byteCases: [ByteCase<News>] = [
+      ByteCase(1, { .event($1, age: $0) }) { news in
+        if case .event(let event, let age) = news { (age, event) } else { nil }
+      },
+      ByteCase(2, News.returned) { if case .returned(let reason) = $0 { reason } else { nil } },
+      ByteCase(3, News.missing) { if case .missing(let hashes) = $0 { hashes } else { nil } },
+      ByteCase(4, { .files($0, $1, $2, $3) }) { news in
+        if case .files(let key, let value, let batch, let files) = news {
+          (key, value, batch, files)
+        } else {
+          nil
+        }
+      },
+    ]
   }
 
   /// Whether a worker has begun it.
@@ -161,131 +165,64 @@ struct RemoteReport {
     return startsOver
   }
 
-  var bytes: [UInt8] {
-    RemoteProtocol.message { writer in
-      writer.add(number)
-      writer.add(delivery)
-      writer.add(lane)
-      writer.add(fixed: took)
-      writer.add(identity)
-      writer.add(place)
-      writer.add(list: news) { writer, news in
-        switch news {
-        case .event(let event, let age):
-          writer.add(byte: 1)
-          writer.add(fixed: age)
-          writer.add(event)
-        case .returned(let reason):
-          writer.add(byte: 2)
-          writer.add(reason)
-        case .missing(let hashes):
-          writer.add(byte: 3)
-          writer.add(list: hashes) { $0.add($1) }
-        case .files(let key, let value, let batch, let files):
-          writer.add(byte: 4)
-          writer.add(key)
-          writer.add(value)
-          writer.add(batch)
-          writer.add(list: files) { $0.add($1) }
-        }
-      }
-    }
-  }
+  static let byteForm = ByteForm(
+    {
+      RemoteReport(
+        number: $0, delivery: $1, lane: $2, took: $3, news: $6, identity: $4, place: $5)
+    },
+    { (report: RemoteReport) in
+      (
+        report.number, report.delivery, report.lane, report.took, report.identity, report.place,
+        report.news
+      )
+    })
 
   /// Reads the reports of a bundle; none for anything else.
   static func readAll(_ bundle: [UInt8]) -> [RemoteReport] {
     (RemoteProtocol.parts(of: bundle) ?? []).compactMap { read($0) }
   }
-
-  /// Reads a report; nil for anything else.
-  static func read(_ bytes: [UInt8]) -> RemoteReport? {
-    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
-      let number = try reader.number()
-      let delivery = try reader.number()
-      let lane = try reader.text()
-      let took = try reader.fixed()
-      let identity = try reader.text()
-      let place = try reader.number()
-      let news = try reader.list { (r) throws(MalformedBytes) -> News in
-        switch try r.byte() {
-        case 1:
-          let age = try r.fixed()
-          return .event(try r.jobEvent(), age: age)
-        case 2: return .returned(try r.text())
-        case 3: return .missing(try r.list { (r) throws(MalformedBytes) in try r.text() })
-        case 4:
-          return .files(
-            try r.text(), try r.wireValue(), try r.batch(),
-            try r.list { (r) throws(MalformedBytes) in try r.givenFile() })
-        default: throw MalformedBytes()
-        }
-      }
-      return RemoteReport(
-        number: number, delivery: delivery, lane: lane, took: took, news: news, identity: identity,
-        place: place)
-    }
-  }
 }
 
 /// A machine's question to a script.
-enum RemoteQuestion {
+enum RemoteQuestion: RemoteMessage, ByteUnion {
   /// Which jobs the machine is to execute, that were handed out before: some of them may have ended. If they were lost, one
   /// of them may be what has ended their machine.
-  case jobs([(number: UInt64, round: UInt64)], wereLost: Bool)
+  case jobs([Asked], wereLost: Bool)
   /// Whether the script has taken these reports, which aren't in the stream. It takes them once it has those with numbers up
   /// to this one there.
   case reports([UInt8], after: UInt64)
 
-  var bytes: [UInt8] {
-    RemoteProtocol.message { writer in
-      switch self {
-      case .jobs(let jobs, let wereLost):
-        writer.add(byte: 1)
-        writer.add(wereLost)
-        writer.add(list: jobs) { writer, job in
-          writer.add(job.number)
-          writer.add(job.round)
-        }
-      case .reports(let bundle, let number):
-        writer.add(byte: 2)
-        writer.add(number)
-        bundle.withUnsafeBytes { writer.add($0) }
-      }
-    }
+  /// A job, and how often its script had put it into the queue.
+  struct Asked: ByteRecord {
+    let number: UInt64
+    let round: UInt64
+
+    static let byteForm = ByteForm(
+      { Asked(number: $0, round: $1) }, { (asked: Asked) in (asked.number, asked.round) })
   }
 
-  /// Reads a question; nil for anything else.
-  static func read(_ bytes: [UInt8]) -> RemoteQuestion? {
-    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
-      switch try reader.byte() {
-      case 1:
-        let wereLost = try reader.flag()
-        return .jobs(
-          try reader.list { (r) throws(MalformedBytes) in (try r.number(), try r.number()) },
-          wereLost: wereLost)
-      case 2:
-        let number = try reader.number()
-        return .reports(Array(try reader.part()), after: number)
-      default: throw MalformedBytes()
-      }
-    }
-  }
+  static let byteCases: [ByteCase<RemoteQuestion>] = [
+    ByteCase(1, { .jobs($1, wereLost: $0) }) { question in
+      if case .jobs(let jobs, let wereLost) = question { (wereLost, jobs) } else { nil }
+    },
+    ByteCase(2, { (number, bundle: ByteString) in .reports(bundle.bytes, after: number) }) {
+      if case .reports(let bundle, let number) = $0 { (number, ByteString(bundle)) } else { nil }
+    },
+  ]
 
   /// The reply with the numbers of those jobs; with none for reports that were taken.
   static func reply(_ numbers: [UInt64]) -> [UInt8] {
-    RemoteProtocol.message { writer in writer.add(list: numbers) { $0.add($1) } }
+    RemoteProtocol.message(numbers)
   }
 
   /// Reads a reply; nil for anything else.
   static func readReply(_ bytes: [UInt8]) -> [UInt64]? {
-    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
-      try reader.list { (r) throws(MalformedBytes) in try r.number() }
-    }
+    RemoteProtocol.read(bytes)
   }
 }
 
 /// A script's request that a job stop, or all of its jobs, because the script ends.
-struct RemoteStop {
+struct RemoteStop: RemoteMessage, ByteRecord {
   /// The number for all jobs.
   static let all = UInt64.max
 
@@ -294,21 +231,9 @@ struct RemoteStop {
   let delivery: UInt64
   let error: WireError
 
-  var bytes: [UInt8] {
-    RemoteProtocol.message { writer in
-      writer.add(number)
-      writer.add(delivery)
-      writer.add(error)
-    }
-  }
-
-  /// Reads a request; nil for anything else.
-  static func read(_ bytes: [UInt8]) -> RemoteStop? {
-    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
-      RemoteStop(
-        number: try reader.number(), delivery: try reader.number(), error: try reader.wireError())
-    }
-  }
+  static let byteForm = ByteForm(
+    { RemoteStop(number: $0, delivery: $1, error: $2) },
+    { (stop: RemoteStop) in (stop.number, stop.delivery, stop.error) })
 }
 
 /// What a machine says of itself. Its first fields are the same in all versions.
@@ -326,7 +251,7 @@ package struct RemoteMachineInfo: Equatable {
   /// Whether it is about to end, and takes no jobs any more.
   package let isLeaving: Bool
   /// The name of its key; empty without one.
-  package let key: ByteString
+  package var key: ByteString
 
   /// Whether it can execute ops of this program, which has a key of this name.
   func isCompatible(withKey own: ByteString) -> Bool {
@@ -342,36 +267,37 @@ package struct RemoteMachineInfo: Equatable {
     return key.isEmpty ? "it has no FLOWLUA_REMOTE_KEY" : "it has another FLOWLUA_REMOTE_KEY"
   }
 
+  private static let byteForm = ByteForm(
+    {
+      RemoteMachineInfo(
+        id: $0, name: $1, compatibility: $2, version: $3, lua: $4, workers: $5, tags: $8,
+        cores: $6, isLeaving: $7, key: "")
+    },
+    { (info: RemoteMachineInfo) in
+      (
+        info.id, info.name, info.compatibility, info.version, info.lua, info.workers, info.cores,
+        info.isLeaving, info.tags
+      )
+    })
+
   var bytes: [UInt8] {
     var writer = ByteWriter()
-    for text in [id, name, compatibility, version, lua] { writer.add(text) }
-    writer.add(count: workers)
-    writer.add(count: cores)
-    writer.add(isLeaving)
-    writer.add(list: tags) { $0.add($1) }
+    Self.byteForm.write(self, to: &writer)
     writer.add(key)
     return writer.bytes
   }
 
-  /// Reads a description; nil for anything else. What later versions add at the end is ignored.
+  /// Reads a description; nil for anything else. What later versions add at the end is ignored, and earlier ones had no
+  /// key.
   static func read(_ bytes: [UInt8]) -> RemoteMachineInfo? {
     bytes.withUnsafeBytes { raw in
       var reader = ByteReader(raw)
-      do throws(MalformedBytes) {
-        let (id, name, compatibility) = (
-          try reader.text(), try reader.text(), try reader.text()
-        )
-        let (version, lua) = (try reader.text(), try reader.text())
-        let (workers, cores) = (try reader.integer(), try reader.integer())
-        let isLeaving = try reader.flag()
-        let tags = try reader.list { (r) throws(MalformedBytes) in try r.text() }
-        let key = reader.isAtEnd ? "" : try reader.text()
-        return RemoteMachineInfo(
-          id: id, name: name, compatibility: compatibility, version: version, lua: lua,
-          workers: workers, tags: tags, cores: cores, isLeaving: isLeaving, key: key)
-      } catch {
-        return nil
+      guard var info = try? byteForm.read(from: &reader) else { return nil }
+      if !reader.isAtEnd {
+        guard let key = try? reader.text() else { return nil }
+        info.key = key
       }
+      return info
     }
   }
 }

@@ -172,7 +172,7 @@ final class RemoteSession {
       }
       return .success(
         WorkerCode(
-          id: pool.makeNumber(), package: CodePackage(trusting: content.function),
+          id: pool.makeNumber(), package: CodePackage(trusting: content.function.bytes),
           modules: content.modules, native: content.native))
     } catch {
       return .failure(.from(error))

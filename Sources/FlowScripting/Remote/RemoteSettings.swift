@@ -60,10 +60,10 @@ package struct RemoteSettings: Sendable {
   private static func isLoopback(_ place: ByteString) -> Bool {
     let host = place.bytes.prefix(
       place.bytes.lastIndex(of: UInt8(ascii: ":")) ?? place.bytes.count)
-    if host.elementsEqual("localhost".bytes) || host.elementsEqual("[::1]".bytes) { return true }
+    if host.equals("localhost") || host.equals("[::1]") { return true }
     var address = in_addr()
     let isAddress = ByteString(host).withCString { inet_pton(AF_INET, $0, &address) } == 1
-    return isAddress && host.starts(with: "127.".bytes)
+    return isAddress && host.hasPrefix("127.")
   }
 
   /// Whether the servers accept anybody, as far as can be known here, and messages aren't sealed.
@@ -82,7 +82,7 @@ package struct RemoteSettings: Sendable {
   /// - Returns: The URLs with commas between them.
   package func url(ports: [Int] = []) -> ByteString {
     guard ports.count == servers.servers.count else { return text }
-    let parts = text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+    let parts = text.split(at: ",")
     var urls: ByteString = ""
     for (index, part) in parts.enumerated() {
       let place = places[index].bytes
@@ -140,12 +140,7 @@ struct RemoteTags: Hashable, Sendable {
       let isWord =
         !word.isEmpty && word.count <= Self.longest
         && word.bytes.allSatisfy {
-          switch $0 {
-          case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
-            true
-          default: false
-          }
+          $0.isLetter || $0.isDigit || "_-".bytes.contains($0)
         }
       guard isWord else {
         throw Problem(

@@ -315,7 +315,7 @@ extension LoggedWork.Outcome {
 extension LoggedWork {
   /// Host and port of the URL of a request.
   fileprivate var server: (host: ByteString, port: Int64)? {
-    let isEncrypted = subject.bytes.starts(with: "https://".bytes)
+    let isEncrypted = subject.hasPrefix("https://")
     let rest = subject.bytes.dropFirst(isEncrypted ? 8 : 7)
     var host = rest.prefix { $0 != UInt8(ascii: "/") }
     var port: Int64 = isEncrypted ? 443 : 80
@@ -368,14 +368,11 @@ package struct TraceResource {
   package static func pairs(_ text: ByteString) -> [(name: ByteString, value: ByteString)] {
     text.bytes.split(separator: UInt8(ascii: ",")).compactMap { pair in
       guard let sign = pair.firstIndex(of: UInt8(ascii: "=")) else { return nil }
-      let name = trimmed(pair[..<sign])
+      let name = pair[..<sign].trimmed(\.isBlank)
       return name.isEmpty
-        ? nil : (ByteString(name), ByteString(trimmed(pair[(sign + 1)...])).percentDecoded)
+        ? nil
+        : (ByteString(name), ByteString(pair[(sign + 1)...].trimmed(\.isBlank)).percentDecoded)
     }
-  }
-
-  private static func trimmed(_ text: ArraySlice<UInt8>) -> [UInt8] {
-    Array(text.drop { $0 == 32 || $0 == 9 }.reversed().drop { $0 == 32 || $0 == 9 }.reversed())
   }
 }
 

@@ -64,7 +64,7 @@ package struct LuaLexer {
       if let level = longBracketLevel() { return long(.string, from: start, level) }
     case UInt8(ascii: "0")...UInt8(ascii: "9"): return number(from: start)
     case UInt8(ascii: "."):
-      if let digit = byte(1), Self.isDigit(digit) { return number(from: start) }
+      if let digit = byte(1), digit.isDigit { return number(from: start) }
     default:
       guard Self.isNamePart(first) else { break }
       while let part = byte(), Self.isNamePart(part) { index += 1 }
@@ -136,23 +136,14 @@ package struct LuaLexer {
     return Token(kind: .number, range: start..<index, isOpen: false)
   }
 
-  private static func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-  }
-
   /// Whether a byte may be a part of a name.
   package static func isNamePart(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-      true
-    default: false
-    }
+    byte.isLetter || byte.isDigit || byte == UInt8(ascii: "_")
   }
 
   /// Whether bytes can be written as a name.
   package static func isName(_ bytes: [UInt8]) -> Bool {
-    guard let first = bytes.first, !isDigit(first), bytes.allSatisfy(isNamePart) else {
+    guard let first = bytes.first, !first.isDigit, bytes.allSatisfy(isNamePart) else {
       return false
     }
     return !keywords.contains(String(decoding: bytes, as: Unicode.ASCII.self))

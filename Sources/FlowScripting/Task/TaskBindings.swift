@@ -87,7 +87,9 @@ extension ScriptHost {
     return try host.absentField(call, of: "a task", known: known)
   }
 
-  private static let taskFields: [String] = ["completed", "cancelled", "state", "faulted", "error", "result"]
+  private static let taskFields: [String] = [
+    "completed", "cancelled", "state", "faulted", "error", "result",
+  ]
 
   /// A field that every task has; nil for another name.
   func taskField(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer? {

@@ -140,7 +140,7 @@ struct TimelineData {
       text.object {
         $0.field("title", title)
         $0.field("message", problem.message)
-        $0.field("note", ByteString(note.map(\.bytes).joined(separator: "; ".bytes)))
+        $0.field("note", note.joined(separator: "; "))
         $0.field("severity", isFailure ? "error" : "warning")
         $0.field("span", place)
         guard let undo = problem.undo else { return }

@@ -11,8 +11,8 @@ struct ByteCodingTests {
     for number in [Int64.min, -1, 0, .max] { writer.add(fixed: number) }
     writer.add("text" as ByteString)
     writer.add(true)
-    writer.add(optional: nil as ByteString?) { $0.add($1) }
-    writer.add(list: ["a", "b"] as [ByteString]) { $0.add($1) }
+    writer.add(nil as ByteString?)
+    writer.add(["a", "b"] as [ByteString])
     try writer.bytes.withUnsafeBytes { raw in
       var reader = ByteReader(raw)
       for number in numbers {
@@ -25,8 +25,8 @@ struct ByteCodingTests {
       }
       let (text, flag) = (try reader.text(), try reader.flag())
       #expect(text == "text" && flag)
-      let none = try reader.optional { (r) throws(MalformedBytes) in try r.text() }
-      let list = try reader.list { (r) throws(MalformedBytes) in try r.text() }
+      let none = try reader.read(ByteString?.self)
+      let list = try reader.read([ByteString].self)
       #expect(none == nil && list == ["a", "b"])
       #expect(reader.isAtEnd)
     }
@@ -49,7 +49,7 @@ struct ByteCodingTests {
       #expect(throws: MalformedBytes.self) { try reader.text() }
       reader = ByteReader(raw)
       #expect(throws: MalformedBytes.self) {
-        try reader.list { (r) throws(MalformedBytes) in try r.byte() }
+        try reader.read([UInt8].self)
       }
     }
   }
@@ -74,15 +74,8 @@ struct ByteCodingTests {
       $0.process = process
       $0.request = failure
     }
-    var writer = ByteWriter()
-    writer.add(error)
-    let bytes = writer.bytes
-    let read = try bytes.withUnsafeBytes { raw in
-      var reader = ByteReader(raw)
-      let error = try reader.error()
-      #expect(reader.isAtEnd)
-      return error
-    }
+    let bytes = error.formBytes
+    let read = try #require(bytes.withUnsafeBytes { FlowError.decode($0) })
     #expect(read.kind == .http && read.message == "message" && read.op == "Op")
     #expect(
       read.path == "f/Op" && read.suggestion == "key" && read.place == "x.lua:1")
@@ -98,10 +91,7 @@ struct ByteCodingTests {
     #expect(response.status == 503 && response.body == "busy" && response.headers.count == 1)
     // Every prefix is refused.
     for count in 0..<bytes.count {
-      bytes[..<count].withUnsafeBytes { raw in
-        var reader = ByteReader(raw)
-        #expect(throws: MalformedBytes.self) { try reader.error() }
-      }
+      #expect(bytes[..<count].withUnsafeBytes { FlowError.decode($0) } == nil)
     }
   }
 

@@ -94,7 +94,8 @@ struct RemoteMessageTests {
 
   @Test("A question and its reply come back as they were")
   func questions() {
-    let question = RemoteQuestion.jobs([(1, 2), (.max, 0)], wereLost: true)
+    let question = RemoteQuestion.jobs(
+      [.init(number: 1, round: 2), .init(number: .max, round: 0)], wereLost: true)
     guard case .jobs(let jobs, wereLost: true)? = RemoteQuestion.read(question.bytes) else {
       Issue.record("no question")
       return
@@ -166,7 +167,9 @@ struct RemoteMessageTests {
 
   @Test("Names of files are the last parts of paths")
   func fileNames() {
-    #expect(("a/b.txt" as ByteString).validFileName == "b.txt" && ("b" as ByteString).validFileName == "b")
+    #expect(
+      ("a/b.txt" as ByteString).validFileName == "b.txt" && ("b" as ByteString).validFileName == "b"
+    )
     for path in ["", "a/", "..", "a/..", "a/.", "a\0"] as [ByteString] {
       #expect(path.validFileName == nil, "\(path)")
     }
@@ -242,8 +245,16 @@ struct RemoteMessageTests {
       writer.add(false)
     }
     #expect(RemoteStop.read(writer.bytes) == nil)
-    let secrets = [RemoteProtocol.version, 1, 1] + [UInt8](repeating: 7, count: 1_000_000)
-    #expect(RemoteReport.read(secrets) == nil && RemoteStop.read(secrets) == nil)
+    func report(_ value: WireValue) -> RemoteReport {
+      RemoteReport(
+        number: 1, delivery: 1, lane: "", news: [.event(.set("key", value, WireBatch()), age: 0)])
+    }
+    #expect(RemoteReport.read(report(.secret(.null)).bytes) != nil)
+    #expect(RemoteReport.read(report(.secret(.secret(.null))).bytes) == nil)
+    // The value, and before the batch.
+    let start = report(.null).bytes.dropLast(3)
+    let secrets = [UInt8](repeating: ValueTag.secret.rawValue, count: 1_000_000)
+    #expect(RemoteReport.read(start + secrets) == nil)
   }
 
   @Test("A machine's tags cover those of an op, and it looks for work of each of their sets")

@@ -86,104 +86,78 @@ extension DataBucket {
 // Errors as bytes, for other processes. They lack the value that represents an error on its loop, and the error that
 // Swift code threw.
 
-extension ByteWriter {
-  /// Writes an error.
-  package mutating func add(_ error: FlowError) {
-    add(byte: error.kind.rawValue)
-    let details = error.details
-    add(details.message)
-    for text in [details.op, details.path, details.suggestion, details.place, details.traceback] {
-      add(optional: text) { $0.add($1) }
-    }
-    add(optional: details.code) { $0.add(fixed: $1) }
-    add(optional: details.limit) { $0.add($1) }
-    add(optional: details.retryAfter) { $0.add($1) }
-    add(optional: details.isRetriable) { $0.add($1) }
-    add(optional: details.isTransient) { $0.add($1) }
-    add(optional: details.process) { $0.add($1) }
-    add(optional: details.request) { $0.add($1) }
-  }
+extension FlowError: ByteRecord {
+  package static let byteForm = ByteForm(
+    {
+      (
+        kind, message, op, path, suggestion, place, traceback, code, limit, retryAfter, isRetriable,
+        isTransient, process, request
+      ) in
+      FlowError(
+        kind,
+        Details(
+          message: message, op: op, path: path, suggestion: suggestion, place: place,
+          traceback: traceback, code: code, process: process, request: request, limit: limit,
+          isRetriable: isRetriable, isTransient: isTransient, retryAfter: retryAfter))
+    },
+    { (error: FlowError) in
+      let details = error.details
+      return (
+        error.kind, details.message, details.op, details.path, details.suggestion, details.place,
+        details.traceback, details.code, details.limit, details.retryAfter, details.isRetriable,
+        details.isTransient, details.process, details.request
+      )
+    })
+}
 
-  /// Writes a time, to the nanosecond.
-  package mutating func add(_ duration: Duration) { add(fixed: duration.clampedNanoseconds) }
+extension FlowError.Kind: ByteCodable {}
 
-  private mutating func add(_ process: ProcessResult) {
-    add(fixed: Int64(process.rawStatus))
-    add(optional: process.hasStdout ? process.stdout : nil) { $0.add($1) }
-    add(optional: process.hasStderr ? process.stderr : nil) { $0.add($1) }
-    add(process.stderrEnd)
-  }
+extension ProcessResult: ByteRecord {
+  package static let byteForm = ByteForm(
+    { (status: Int64, stdout, stderr, end) throws(MalformedBytes) in
+      guard let status = Int32(exactly: status) else { throw MalformedBytes() }
+      return ProcessResult(rawStatus: status, stdout: stdout, stderr: stderr, stderrEnd: end)
+    },
+    { (result: ProcessResult) in
+      (
+        Int64(result.rawStatus), result.hasStdout ? result.stdout : nil,
+        result.hasStderr ? result.stderr : nil, result.stderrEnd
+      )
+    })
+}
 
-  private mutating func add(_ failure: RequestFailure) {
-    switch failure {
-    case .response(let response):
-      add(true)
-      add(count: response.status)
-      add(list: response.headers) { writer, header in
-        writer.add(header.name)
-        writer.add(header.value)
-      }
-      add(response.body)
-    case .connection(let phase, let sent):
-      add(false)
-      add(ByteString(phase.rawValue))
-      add(sent)
-    }
+extension RequestFailure: ByteUnion {
+  package static let byteCases: [ByteCase<RequestFailure>] = [
+    ByteCase(0, { .connection(phase: $0, sent: $1) }) { failure in
+      if case .connection(let phase, let sent) = failure { (phase, sent) } else { nil }
+    },
+    ByteCase(1, RequestFailure.response) { failure in
+      if case .response(let response) = failure { response } else { nil }
+    },
+  ]
+}
+
+extension RequestFailure.Phase: ByteUnion {
+  package static let byteCases = zip(0..., allCases).map { tag, phase in
+    ByteCase<Self>(tag, { phase }) { $0 == phase ? () : nil }
   }
 }
 
-extension ByteReader {
-  /// Reads an error.
-  package mutating func error() throws(MalformedBytes) -> FlowError {
-    guard let kind = FlowError.Kind(rawValue: try byte()) else { throw MalformedBytes() }
-    let message = try text()
-    var texts: [ByteString?] = []
-    for _ in 0..<5 { texts.append(try optional { (r) throws(MalformedBytes) in try r.text() }) }
-    let code = try optional { (r) throws(MalformedBytes) in try r.fixed() }
-    let limit = try optional { (r) throws(MalformedBytes) in try r.duration() }
-    let retryAfter = try optional { (r) throws(MalformedBytes) in try r.duration() }
-    let isRetriable = try optional { (r) throws(MalformedBytes) in try r.flag() }
-    let isTransient = try optional { (r) throws(MalformedBytes) in try r.flag() }
-    let process = try optional { (r) throws(MalformedBytes) in try r.process() }
-    let request = try optional { (r) throws(MalformedBytes) in try r.requestFailure() }
-    return FlowError(kind, message).with {
-      $0.op = texts[0]
-      $0.path = texts[1]
-      $0.suggestion = texts[2]
-      $0.place = texts[3]
-      $0.traceback = texts[4]
-      $0.code = code
-      $0.limit = limit
-      $0.retryAfter = retryAfter
-      $0.isRetriable = isRetriable
-      $0.isTransient = isTransient
-      $0.process = process
-      $0.request = request
-    }
-  }
+extension RequestFailure.Response: ByteRecord {
+  package static let byteForm = ByteForm(
+    { (status, headers: [NamedForm<ByteString>], body) in
+      RequestFailure.Response(
+        status: status, headers: headers.map { ($0.name, $0.value) }, body: body)
+    },
+    { (response: RequestFailure.Response) in
+      (response.status, response.headers.map { NamedForm($0.name, $0.value) }, response.body)
+    })
+}
 
-  /// Reads a time.
-  package mutating func duration() throws(MalformedBytes) -> Duration { .nanoseconds(try fixed()) }
-
-  private mutating func process() throws(MalformedBytes) -> ProcessResult {
-    guard let status = Int32(exactly: try fixed()) else { throw MalformedBytes() }
-    return ProcessResult(
-      rawStatus: status, stdout: try optional { (r) throws(MalformedBytes) in try r.text() },
-      stderr: try optional { (r) throws(MalformedBytes) in try r.text() }, stderrEnd: try text())
-  }
-
-  private mutating func requestFailure() throws(MalformedBytes) -> RequestFailure {
-    guard try flag() else {
-      guard let phase = RequestFailure.Phase(rawValue: try text().description) else {
-        throw MalformedBytes()
-      }
-      return .connection(phase: phase, sent: try flag())
-    }
-    let status = try integer()
-    let headers = try list { (r) throws(MalformedBytes) in
-      (name: try r.text(), value: try r.text())
-    }
-    return .response(
-      RequestFailure.Response(status: status, headers: headers, body: try text()))
+/// To the nanosecond.
+extension Duration: ByteCodable {
+  package func write(to writer: inout ByteWriter) { writer.add(fixed: clampedNanoseconds) }
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Duration {
+    .nanoseconds(try reader.fixed())
   }
 }

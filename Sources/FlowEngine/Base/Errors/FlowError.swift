@@ -169,7 +169,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
       retryAfter: retryAfter)
   }
 
-  private init(_ kind: Kind, _ details: Details) {
+  init(_ kind: Kind, _ details: Details) {
     self.kind = kind
     self.details = details
   }

@@ -180,7 +180,7 @@ struct SecretPatterns {
   ) -> Bool {
     guard place < bytes.count else { return isCut }
     let rest = bytes[place...]
-    return rest.starts(with: "…".bytes) || rest.starts(with: "...".bytes)
+    return rest.hasPrefix("…") || rest.hasPrefix("...")
       // Lua cuts off the name of a chunk without a mark.
       || place >= longestChunkName && isEndOfName(bytes, place, from: place - longestChunkName)
   }

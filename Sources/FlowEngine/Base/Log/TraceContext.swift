@@ -28,8 +28,7 @@ public struct TraceContext: Sendable {
   ///   - state: The header or environment variable `tracestate`; ignored unless it is printable ASCII.
   public init?(traceparent: some FlowText, state: (any FlowText)? = nil) {
     let state = state?.byteString
-    let parts = traceparent.byteString.split(
-      separator: UInt8(ascii: "-"), maxSplits: 4, omittingEmptySubsequences: false)
+    let parts = traceparent.byteString.split(at: "-", maxSplits: 4)
     guard parts.count >= 4, parts.map(\.count).prefix(4) == [2, 32, 16, 2],
       let version = UInt64(hexadecimal: parts[0]), version != 0xFF,
       version != 0 || parts.count == 4,

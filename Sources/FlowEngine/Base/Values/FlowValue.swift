@@ -194,7 +194,7 @@ extension FlowValue {
   /// A float as Lua prints it: `%.14g`, with `.0` after a text that looks like an integer.
   static func text(of number: Double) -> ByteString {
     var text = generalText(of: number, precision: 14)
-    if text.allSatisfy({ $0 == UInt8(ascii: "-") || (48...57).contains($0) }) {
+    if text.allSatisfy({ $0 == UInt8(ascii: "-") || $0.isDigit }) {
       text += [UInt8(ascii: "."), UInt8(ascii: "0")]
     }
     return ByteString(text)

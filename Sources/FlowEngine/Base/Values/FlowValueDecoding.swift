@@ -114,7 +114,7 @@ final class ValueDecoding: Decoder {
   /// The error for a value that isn't of the wanted type.
   func mismatch(_ wanted: ByteString) -> DecodingError {
     let got = value.plain.typeName
-    let isBroken = got == wanted || wanted.bytes.starts(with: got.bytes)
+    let isBroken = got == wanted || wanted.hasPrefix(got)
     return .typeMismatch(
       type,
       .init(

@@ -160,7 +160,7 @@ struct ValueTypeParser {
       return .bytes(ByteString(bytes[(offset + 1)..<end]))
     }
     let digits = bytes[offset...].dropFirst(first == UInt8(ascii: "-") ? 1 : 0)
-      .prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      .prefix(while: \.isDigit)
     guard !digits.isEmpty else { return nil }
     let text = String(decoding: bytes[offset..<digits.endIndex], as: UTF8.self)
     guard let number = Int64(text) else { throw malformed("'\(ByteString(text))' is too large") }
@@ -223,15 +223,8 @@ struct ValueTypeParser {
 
   /// Names of metatables look like identifiers, `FILE*`, `socket.tcp` or `a::b`.
   private static func isNameByte(_ byte: UInt8, isFirst: Bool) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "_"), 0x80...0xFF:
-      true
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: ":"),
-      UInt8(ascii: "*"), UInt8(ascii: "-"):
-      !isFirst
-    default: false
-    }
+    byte.isLetter || byte == UInt8(ascii: "_") || byte >= 0x80
+      || !isFirst && (byte.isDigit || ".:*-".bytes.contains(byte))
   }
 
   private mutating func skipSpaces() {

@@ -10,13 +10,14 @@ public final class MapValue: EngineTable {
   package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a table of fields; a later one replaces an earlier one of the same name.
-  public convenience init(_ fields: [(some FlowText, FlowValue)] = [(ByteString, FlowValue)]()) {
+  public convenience init(_ fields: [(some FlowText, FlowValue)] = [] as [(ByteString, FlowValue)])
+  {
     self.init(fields, jsonMark: nil)
   }
 
   /// Makes one that is marked for JSON.
   package init(
-    _ fields: [(some FlowText, FlowValue)] = [(ByteString, FlowValue)](),
+    _ fields: [(some FlowText, FlowValue)] = [] as [(ByteString, FlowValue)],
     jsonMark: PlainValue.JSONMark?
   ) {
     self.jsonMark = jsonMark

@@ -10,14 +10,6 @@
 package enum PlainValueCodec {
   private static let header: [UInt8] = [UInt8(ascii: "F"), UInt8(ascii: "P"), 3]
 
-  fileprivate enum Tag: UInt8 {
-    case null, falsehood, truth, integer, number, bytes, known, table, secret
-    case jsonNull = 15
-    // A table with a mark.
-    case array = 0x47
-    case object = 0x87
-  }
-
   /// Encodes a value.
   ///
   /// - Parameters:
@@ -51,6 +43,15 @@ package enum PlainValueCodec {
   }
 }
 
+/// The byte before a value that tells its kind, in all forms of values; also in CFlowLua's `codec.h`.
+package enum ValueTag: UInt8, ByteCodable {
+  case null, falsehood, truth, integer, number, bytes, known, table, secret
+  case jsonNull = 15
+  // A table with a mark.
+  case array = 0x47
+  case object = 0x87
+}
+
 private struct PlainValueWriter {
   let tables: [PlainValue.Table]
   var output: [UInt8]
@@ -65,7 +66,7 @@ private struct PlainValueWriter {
     self.sortsEntries = sortsEntries
   }
 
-  private mutating func append(tag: PlainValueCodec.Tag) { output.append(tag.rawValue) }
+  private mutating func append(tag: ValueTag) { output.append(tag.rawValue) }
 
   private mutating func append(count: Int) {
     var rest = UInt64(truncatingIfNeeded: count)
@@ -209,7 +210,7 @@ private struct PlainValueReader {
 
   private mutating func atom(inSecret: Bool = false) throws(CodecError) -> PlainValue.Atom {
     let start = offset
-    let tag = PlainValueCodec.Tag(rawValue: try byte())
+    let tag = ValueTag(rawValue: try byte())
     switch tag {
     case .null where !inSecret: return .null
     case .jsonNull: return .jsonNull

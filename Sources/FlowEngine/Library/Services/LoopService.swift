@@ -44,7 +44,8 @@ public final class LoopService: Sendable {
   ///   - operation: The work, on the thread: it starts flows, and awaits them or whatever tells it to start
   ///     the next one. A shutdown cancels it after the grace.
   public convenience init(
-    on thread: LoopThread, reason: some FlowText = "shutting down" as ByteString, grace: Duration = .zero,
+    on thread: LoopThread, reason: some FlowText = "shutting down" as ByteString,
+    grace: Duration = .zero,
     _ operation: @escaping LoopOperation<Void>
   ) {
     self.init(on: thread.mailbox, of: thread, reason: reason.byteString, grace: grace, operation)
@@ -58,7 +59,8 @@ public final class LoopService: Sendable {
   ///   - grace: How long the operation and what runs on the loop may continue after a shutdown has begun.
   ///   - operation: The work, on the loop's thread. A shutdown cancels it after the grace.
   public convenience init(
-    on mailbox: Mailbox, reason: some FlowText = "shutting down" as ByteString, grace: Duration = .zero,
+    on mailbox: Mailbox, reason: some FlowText = "shutting down" as ByteString,
+    grace: Duration = .zero,
     _ operation: @escaping LoopOperation<Void>
   ) {
     self.init(on: mailbox, of: nil, reason: reason.byteString, grace: grace, operation)

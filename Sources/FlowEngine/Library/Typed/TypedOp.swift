@@ -33,7 +33,8 @@ public struct OpConfiguration: Sendable {
   /// Makes a configuration; see the properties.
   public init(
     name: (any FlowText)? = nil, doc: (any FlowText)? = nil,
-    primaryInput: (any FlowText)? = nil, primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    primaryInput: (any FlowText)? = nil, primaryOutput: (any FlowText)? = nil,
+    retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) {
     (self.file, self.line) = (file, line)

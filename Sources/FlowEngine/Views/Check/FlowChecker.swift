@@ -114,7 +114,7 @@ final class FlowChecker: BlueprintVisitor {
   func visit(_ op: Op, _ place: StepPlace) {
     checkNeeds(.op(op.name), op.needs)
     if let retry = place.step.policy?.retry, retry.attempts > 1 { checkNextAttempt(op) }
-    if !(op is MachineOp), !op.name.bytes.suffix(2).elementsEqual("Op".bytes) {
+    if !(op is MachineOp), !op.name.hasSuffix("Op") {
       report(.warning, op.name, "the name [\(op.name)] doesn't end in 'Op'")
     }
     if let machine = op as? MachineOp {

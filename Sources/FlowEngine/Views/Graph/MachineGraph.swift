@@ -127,16 +127,10 @@ struct MachineGraph {
   static func identifier(_ name: ByteString) -> ByteString {
     let keywords: Set<String> = ["node", "edge", "graph", "digraph", "subgraph", "strict"]
     let isPlain = name.bytes.enumerated().allSatisfy { index, byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "_"):
-        true
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): index > 0
-      default: false
-      }
+      byte.isLetter || byte == UInt8(ascii: "_") || index > 0 && byte.isDigit
     }
     let isNumber =
-      name.bytes.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      name.bytes.allSatisfy(\.isDigit)
     if name.isEmpty || keywords.contains(name.description.lowercased()) || !isPlain && !isNumber {
       return FlowGraph.quoted([name])
     }

@@ -322,7 +322,7 @@ struct MarkdownText {
 
   /// Appends a row of a table.
   mutating func appendRow(_ cells: [ByteString]) {
-    append("| \(ByteString(cells.map(\.bytes).joined(separator: " | ".bytes))) |\n")
+    append("| \(cells.joined(separator: " | ")) |\n")
   }
 
   /// A text in a code span, on one line and with at most so many characters.

@@ -44,7 +44,7 @@ package struct JetStreamMessage {
   private static func place(
     of reply: ByteString
   ) -> (stream: ByteString, consumer: ByteString, numbers: [UInt64])? {
-    let tokens = reply.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    let tokens = reply.split(at: ".")
       .map { ByteString($0) }
     guard tokens.count == 9 || tokens.count >= 11, tokens[0].equals("$JS"), tokens[1].equals("ACK")
     else { return nil }

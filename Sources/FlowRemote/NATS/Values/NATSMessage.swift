@@ -67,7 +67,7 @@ extension ByteString {
   /// Whether the text is a subject: tokens that aren't empty, separated by dots, without spaces and control
   /// characters.
   var isNATSSubject: Bool {
-    let tokens = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    let tokens = bytes.split(at: ".")
     return tokens.allSatisfy { token in
       !token.isEmpty && token.allSatisfy { $0 > 0x20 && $0 != 0x7F }
     }

@@ -42,7 +42,7 @@ package struct NATSSettings: Sendable {
   ///
   /// - Throws: A `FlowError` of kind `usage` that says which form is expected.
   package init(_ urls: ByteString) throws(FlowError) {
-    let parts = urls.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+    let parts = urls.split(at: ",")
     if parts.count > Self.mostServers {
       throw .usage("at most \(Self.mostServers) servers can be given")
     }
@@ -97,9 +97,9 @@ package struct NATSSettings: Sendable {
 
     init?(_ url: ByteString) {
       var rest = url.bytes[...]
-      if rest.starts(with: "nats://".bytes) {
+      if rest.hasPrefix("nats://") {
         rest = rest.dropFirst(7)
-      } else if rest.starts(with: "tls://".bytes) {
+      } else if rest.hasPrefix("tls://") {
         rest = rest.dropFirst(6)
         isEncrypted = true
       } else {
@@ -114,8 +114,7 @@ package struct NATSSettings: Sendable {
     }
 
     private mutating func readUser(_ text: ArraySlice<UInt8>) -> Bool {
-      let parts = text.split(
-        separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+      let parts = text.split(at: ":", maxSplits: 1)
       guard let first = Self.decoded(parts[0]), !first.isEmpty else { return false }
       user = first
       if parts.count == 1 { return true }

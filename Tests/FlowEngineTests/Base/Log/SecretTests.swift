@@ -93,7 +93,8 @@ struct SecretTests {
       context.set("harmless", "harmless")
     }
     _ = op.start(
-      on: makeLoop(), data: InitialData([("password", .secret("hunter22".flowValue))]), sinks: [sink])
+      on: makeLoop(), data: InitialData([("password", .secret("hunter22".flowValue))]),
+      sinks: [sink])
     #expect(
       sink.seen == ["start", "replace secret", "set secret", "set string", "finish"])
     #expect(!sink.texts.contains { $0.contains("hunter22") || $0.contains("changed!") })

@@ -18,9 +18,11 @@ struct CaseTests {
   func theFirstBranchThatMatchesIsTaken() {
     let loop = makeLoop()
     let flow = plans()
-    let pro = flow.start(on: loop, data: InitialData([("plan", .bytes("pro")), ("seats", .integer(9))]))
+    let pro = flow.start(
+      on: loop, data: InitialData([("plan", .bytes("pro")), ("seats", .integer(9))]))
     #expect(taken(pro) == ["ProOp", "MoreOp", "AfterOp"])
-    let team = flow.start(on: loop, data: InitialData([("plan", .bytes("team")), ("seats", .integer(9))]))
+    let team = flow.start(
+      on: loop, data: InitialData([("plan", .bytes("team")), ("seats", .integer(9))]))
     #expect(taken(team) == ["TeamOp", "AfterOp"])
     let free = flow.start(on: loop)
     #expect(taken(free) == ["FreeOp", "AfterOp"])
@@ -246,7 +248,9 @@ struct CaseTests {
     let copy = flow.copy(name: "g").add(quick("TwoOp")).combine().add(quick("EndOp"))
     #expect(taken(flow.start(on: loop, data: InitialData([("a", .bytes("b"))]))) == ["OneOp"])
     #expect(
-      taken(copy.start(on: loop, data: InitialData([("a", .bytes("b"))]))) == ["OneOp", "TwoOp", "EndOp"])
+      taken(copy.start(on: loop, data: InitialData([("a", .bytes("b"))]))) == [
+        "OneOp", "TwoOp", "EndOp",
+      ])
   }
 }
 

@@ -54,7 +54,8 @@ struct FlowTests {
   @Test("An op started alone logs its own lines, with times on request")
   func anOpStartedAloneLogsItsOwnLinesAndTimesAsAsked() throws {
     let loop = makeLoop()
-    let run = waitingOp("SlowOp", 45_296.789).start(on: loop, data: InitialData([("a", .integer(1))]))
+    let run = waitingOp("SlowOp", 45_296.789).start(
+      on: loop, data: InitialData([("a", .integer(1))]))
     try run.wait()
     #expect(
       run.summary(SummaryOptions(time: .iso, durations: true)) == """

@@ -17,7 +17,8 @@ struct SimultaneousRunTests {
     let kinds: [ByteString] = ["slow", "bad", "fine", "cancelled"]
     let runs = (0..<40).map { index in
       flow.start(
-        on: loop, data: InitialData([("kind", .bytes(kinds[index % 4])), ("n", .integer(Int64(index)))]))
+        on: loop,
+        data: InitialData([("kind", .bytes(kinds[index % 4])), ("n", .integer(Int64(index)))]))
     }
     loop.schedule(at: 500_000_000) {
       for index in stride(from: 3, to: 40, by: 4) { runs[index].cancel() }
@@ -26,7 +27,8 @@ struct SimultaneousRunTests {
     for (index, run) in runs.enumerated() {
       run.markObserved()
       let alone = flow.start(
-        on: loop, data: InitialData([("kind", .bytes(kinds[index % 4])), ("n", .integer(Int64(index)))]))
+        on: loop,
+        data: InitialData([("kind", .bytes(kinds[index % 4])), ("n", .integer(Int64(index)))]))
       if index % 4 == 3 {
         loop.schedule(after: .seconds(0.5)) { alone.cancel() }
       }

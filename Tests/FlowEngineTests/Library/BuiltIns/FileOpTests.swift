@@ -41,7 +41,9 @@ struct FileOpTests {
       .add(ReadFileOp())
     let run = flow.start(
       on: loop,
-      data: InitialData([("path", .bytes(ByteString(folder.path + "/file"))), ("content", .bytes(content))]))
+      data: InitialData([
+        ("path", .bytes(ByteString(folder.path + "/file"))), ("content", .bytes(content)),
+      ]))
     try run.wait()
     #expect(run.data.value("content") == content)
     #expect(folder.names == ["file"])
@@ -54,7 +56,9 @@ struct FileOpTests {
     loop.schedule(at: 1_000_000_000) {}
     let run = WriteFileOp().start(
       on: loop,
-      data: InitialData([("path", .bytes(ByteString(folder.path + "/file"))), ("content", .bytes("x"))]))
+      data: InitialData([
+        ("path", .bytes(ByteString(folder.path + "/file"))), ("content", .bytes("x")),
+      ]))
     #expect(run.state == .pending)
     try run.wait()
     #expect(loop.now() == 0)

@@ -35,7 +35,8 @@ struct OpTemplateTests {
         group.addTask {
           await onLoopThread { loop in
             let name = FlowValue.bytes("n\(number)")
-            let run = Flow().add(greetOp).add(countOp).start(on: loop, data: InitialData([("name", name)]))
+            let run = Flow().add(greetOp).add(countOp).start(
+              on: loop, data: InitialData([("name", name)]))
             return run.data.string("text") == "Hello, n\(number)!" && run.data.integer("count") == 2
           }
         }

@@ -49,11 +49,13 @@ struct TypedOpTests {
   @Test("A value that the Swift type refuses is a mismatch")
   func aValueThatTheSwiftTypeRefusesIsAMismatchToo() {
     let loop = makeLoop()
-    let plan = PlanOp().start(on: loop, data: InitialData([("plan", .bytes("gold")), ("seats", .integer(1))]))
+    let plan = PlanOp().start(
+      on: loop, data: InitialData([("plan", .bytes("gold")), ("seats", .integer(1))]))
     #expect(
       plan.error?.message
         == "<plan> in data bucket is <gold> with type <string>, but NOT type <Plan>.")
-    let seats = PlanOp().start(on: loop, data: InitialData([("plan", .bytes("pro")), ("seats", .integer(300))]))
+    let seats = PlanOp().start(
+      on: loop, data: InitialData([("plan", .bytes("pro")), ("seats", .integer(300))]))
     #expect(
       seats.error?.message
         == "<seats> in data bucket is <300> with type <integer>, but NOT type <UInt8>.")

@@ -64,7 +64,8 @@ private struct NestedOp: ConcurrentTypedOp {
 private func double(_ number: Int) throws -> Int {
   let loop = EventLoop()
   defer { loop.shutdown() }
-  let run = DoubleOp().makeOp().start(on: loop, data: InitialData([("number", .integer(Int64(number)))]))
+  let run = DoubleOp().makeOp().start(
+    on: loop, data: InitialData([("number", .integer(Int64(number)))]))
   try run.wait()
   return Int(run.data.integer("double") ?? 0)
 }

@@ -24,9 +24,12 @@ struct CheckNeedsTests {
         "error AOp: [AOp] needs <nick> (string), but nothing before provides it",
       ])
     #expect(
-      said(flow, data: InitialData([("name", .integer(1)), ("nick", .bytes("n")), ("seats", .integer(1))])) == [
-        "error f: flow 'f' needs <name> as string, but the data given holds it as integer"
-      ])
+      said(
+        flow,
+        data: InitialData([("name", .integer(1)), ("nick", .bytes("n")), ("seats", .integer(1))]))
+        == [
+          "error f: flow 'f' needs <name> as string, but the data given holds it as integer"
+        ])
   }
 
   @Test("A nested flow has needs, and its data fills absent keys")

@@ -106,8 +106,10 @@ private struct JobLogger: RunLogger {
   func log(level: RunLogLevel, message: String, metadata: [String: String], source: String) {
     let trace = metadata["trace_id"].map { " trace=\($0)" } ?? ""
     // A script must not write lines that look like those of other jobs.
-    let line = ByteString(message).truncated(to: Reply.longestText).description.split(separator: "\n")
-      .joined(separator: "\\n")
+    let line = ByteString(message).truncated(to: Reply.longestText).description.split(
+      separator: "\n"
+    )
+    .joined(separator: "\\n")
     log("\(level) job=\(job)\(trace) \(line)")
   }
 }
