@@ -24,40 +24,19 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
 
   public func makeOp() -> Op { op }
 
-  /// Makes a machine whose transitions are written in the terms of `MachineDSL`.
-  ///
-  /// A step that is only a target of transitions needn't be written: the machine ends after it.
+  /// Makes a machine.
   ///
   /// - Parameters:
   ///   - name: The name in lines and errors.
   ///   - start: The step to begin with.
   ///   - navigator: The object that performs the steps.
   ///   - reducer: The object that reduces results to states.
-  ///   - provider: The transitions.
-  ///   - anyStepFirst: Whether transitions of the any-step take precedence over a step's own, as in
-  ///     the seed.
+  ///   - provider: The transitions. Those of a `DeclarativeTransitionProvider` are known beforehand: they are checked
+  ///     and drawn. A step that is only a target there needn't be written: the machine ends after it.
   ///   - maxTransitions: How many transitions a run may make.
   ///   - takingState: Makes the initial state from the data of a flow.
   ///   - givingData: Makes the values for a flow's data from the result.
   /// - Throws: A `MachineProblem` when the definition is inconsistent.
-  public init<Builder: MachineDSLBuilder>(
-    _ name: some FlowText, start: Step,
-    navigator: some TransitionNavigator<Step, StepResult, State>,
-    reducer: some StateReducer<StepResult, State, Output>,
-    provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
-    maxTransitions: Int = MachineOp.defaultMaxTransitions,
-    takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((Output) throws -> InitialData)? = nil
-  ) throws(MachineProblem)
-  where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
-    let (definition, logic) = Self.declared(name.byteString, start, provider, anyStepFirst)
-    logic.setReducer(reducer)
-    try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
-  }
-
-  /// Makes a machine whose transitions come from a provider of any kind; none of them is known
-  /// beforehand.
-  @_disfavoredOverload
   public init(
     _ name: some FlowText, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
@@ -67,42 +46,20 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
     takingState: ((DataBucket) throws -> State)? = nil,
     givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem) {
-    let (definition, logic) = Self.provided(name.byteString, start, provider)
+    let (definition, logic) = Self.parts(name.byteString, start, provider)
     logic.setReducer(reducer)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
 
   fileprivate typealias Logic = TypedMachineLogic<Step, StepResult, State, Output>
 
-  /// The definition and logic of a machine with the transitions of a DSL.
-  fileprivate static func declared<Builder: MachineDSLBuilder>(
-    _ name: ByteString, _ start: Step, _ provider: DeclarativeTransitionProvider<Builder>,
-    _ anyStepFirst: Bool
-  ) -> (MachineDefinition, Logic)
-  where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
-    var transitions = provider.transitions
-    let first = transitions.number(of: start)
-    var definition = MachineDefinition(name: name, start: first, steps: transitions.steps)
-    definition.triesAnyStepFirst = anyStepFirst
-    definition.hasEmitter = provider.dsl.emitter != nil
-    let logic = Logic(transitions.names, events: transitions.events.names)
-    if let emitter = provider.dsl.emitter {
-      let events = transitions.events
-      logic.emitter = { result, state in
-        guard let event = try await emitter(result, state) else { return nil }
-        guard let number = events.number(of: event) else {
-          return .unknown(ByteString(String(describing: event)))
-        }
-        return .known(number)
-      }
-    }
-    return (definition, logic)
-  }
-
-  /// The definition and logic of a machine with transitions of a provider.
-  fileprivate static func provided(
+  /// The definition and logic of a machine with the transitions of a provider.
+  fileprivate static func parts(
     _ name: ByteString, _ start: Step, _ provider: some TransitionProvider<Step, StepResult, State>
   ) -> (MachineDefinition, Logic) {
+    if let known = provider as? any KnownTransitions<Step, StepResult, State> {
+      return known.parts(name, start)
+    }
     var names = NameTable<Step>()
     let first = names.add(start, name: ByteString(String(describing: start)))
     var definition = MachineDefinition(name: name, start: first, steps: [])
@@ -258,24 +215,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
 }
 
 extension Machine where Output == State {
-  /// Makes a machine whose transitions are written in the terms of `MachineDSL`, and whose state never changes;
-  /// see the other initializer.
-  public init<Builder: MachineDSLBuilder>(
-    _ name: some FlowText, start: Step,
-    navigator: some TransitionNavigator<Step, StepResult, State>,
-    provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
-    maxTransitions: Int = MachineOp.defaultMaxTransitions,
-    takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((Output) throws -> InitialData)? = nil
-  ) throws(MachineProblem)
-  where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
-    let (definition, logic) = Self.declared(name.byteString, start, provider, anyStepFirst)
-    try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
-  }
-
-  /// Makes a machine whose transitions come from a provider of any kind, and whose state never changes; see the
-  /// other initializer.
-  @_disfavoredOverload
+  /// Makes a machine whose state never changes; see the other initializer.
   public init(
     _ name: some FlowText, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
@@ -284,8 +224,44 @@ extension Machine where Output == State {
     takingState: ((DataBucket) throws -> State)? = nil,
     givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem) {
-    let (definition, logic) = Self.provided(name.byteString, start, provider)
+    let (definition, logic) = Self.parts(name.byteString, start, provider)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
+  }
+}
+
+/// A provider whose transitions are known before they are taken.
+private protocol KnownTransitions<Step, StepResult, State>: TransitionProvider {
+  /// The definition and logic of a machine with these transitions.
+  func parts<Output>(
+    _ name: ByteString, _ start: Step
+  ) -> (MachineDefinition, TypedMachineLogic<Step, StepResult, State, Output>)
+}
+
+extension DeclarativeTransitionProvider: KnownTransitions {
+  fileprivate func parts<Output>(
+    _ name: ByteString, _ start: Builder.Step
+  ) -> (
+    MachineDefinition,
+    TypedMachineLogic<Builder.Step, Builder.StepResult, Builder.State, Output>
+  ) {
+    var transitions = self.transitions
+    let first = transitions.number(of: start)
+    var definition = MachineDefinition(name: name, start: first, steps: transitions.steps)
+    definition.triesAnyStepFirst = anyStepFirst
+    definition.hasEmitter = dsl.emitter != nil
+    let logic = TypedMachineLogic<Builder.Step, Builder.StepResult, Builder.State, Output>(
+      transitions.names, events: transitions.events.names)
+    if let emitter = dsl.emitter {
+      let events = transitions.events
+      logic.emitter = { result, state in
+        guard let event = try await emitter(result, state) else { return nil }
+        guard let number = events.number(of: event) else {
+          return .unknown(ByteString(String(describing: event)))
+        }
+        return .known(number)
+      }
+    }
+    return (definition, logic)
   }
 }
 
@@ -297,11 +273,18 @@ extension Machine where Output == State {
 public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: TransitionProvider {
   let dsl: MachineDSL<Builder>
   let transitions: NamedTransitions<Builder.Step, Builder.Event>
+  fileprivate let anyStepFirst: Bool
   private let table: TransitionTable
 
   /// Makes a provider of a DSL's transitions.
-  public init(_ dsl: MachineDSL<Builder>) {
+  ///
+  /// - Parameters:
+  ///   - dsl: The steps with their transitions.
+  ///   - anyStepFirst: Whether transitions of the any-step take precedence over a step's own, as in
+  ///     the seed.
+  public init(_ dsl: MachineDSL<Builder>, anyStepFirst: Bool = false) {
     self.dsl = dsl
+    self.anyStepFirst = anyStepFirst
     var transitions = NamedTransitions<Builder.Step, Builder.Event>()
     for part in dsl.parts {
       switch part {
@@ -313,7 +296,9 @@ public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: Transit
       }
     }
     self.transitions = transitions
-    table = TransitionTable(MachineDefinition(name: "", start: 0, steps: transitions.steps))
+    var definition = MachineDefinition(name: "", start: 0, steps: transitions.steps)
+    definition.triesAnyStepFirst = anyStepFirst
+    table = TransitionTable(definition)
   }
 
   public nonisolated(nonsending) func transition(
