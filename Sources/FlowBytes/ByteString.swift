@@ -218,6 +218,11 @@ extension ByteString: CustomStringConvertible {
   }
 }
 
+extension ByteString: CustomDebugStringConvertible {
+  /// The text in quotation marks, with escapes.
+  public var debugDescription: String { description.debugDescription }
+}
+
 extension ByteString: ExpressibleByStringInterpolation {
   /// Collects bytes, so that an interpolated `ByteString` isn't decoded in between.
   public struct StringInterpolation: StringInterpolationProtocol {

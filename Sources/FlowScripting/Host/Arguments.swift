@@ -165,22 +165,21 @@ struct Options {
     self.index = index
     prefix = parent.map { "\($0)." } ?? ""
     for (key, value) in pairs {
-      guard case .string(let string) = key else {
+      guard case .string(let name) = key else {
         throw arguments.wrong(
           index,
           "fields are named by strings, got a key of type \(arguments.host.vm.typeName(of: key))"
         )
       }
-      let name = string.description
-      guard known.contains(name) else {
+      guard known.contains(where: { name == $0 }) else {
         if let meant = NearestName.of(name, in: known) {
           throw arguments.wrong(
             index, "unknown field '\(prefix)\(name)' (did you mean '\(meant)'?)")
         }
-        let known = known.sorted().map { "'\($0)'" }.joined(separator: ", ")
+        let known = known.sorted().map { "'\($0)'" as ByteString }.joined(separator: ", ")
         throw arguments.wrong(index, "unknown field '\(prefix)\(name)'; known are \(known)")
       }
-      fields[string] = value
+      fields[name] = value
     }
   }
 

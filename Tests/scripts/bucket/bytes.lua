@@ -26,3 +26,10 @@ check.equal(run.data.value, all)
 check.equal(run.data.given, all)
 check.equal(run.data[all], "under bytes")
 check.contains(run:summary(), "[BytesOp] " .. all .. "\n", "add for " .. all .. ": under bytes\n")
+
+-- Messages have the bytes of what they quote.
+local _, message = pcall(flow.op, "OddOp", { ["n\xFFds"] = {}, run = print })
+check.contains(tostring(message), "unknown field 'n\xFFds'")
+local needing = flow.op("k\xFFOp", { needs = { ["k\xFF"] = "any" }, run = print }):start()
+needing:wait()
+check.contains(tostring(needing.error), "[k\xFFOp] can't find <k\xFF> in data bucket")
