@@ -248,7 +248,7 @@ extension LongOptions {
     if let choice = Choice(rawValue: text.description) { return choice }
     let words = Choice.allCases.map { "'\($0.rawValue)'" }
     let listed = words.dropLast().joined(separator: ", ") + " or " + (words.last ?? "")
-    throw misuse("option '\(option)' takes \(ByteString(listed)), not '\(text)'")
+    throw misuse("option '\(option)' takes \(listed), not '\(text)'")
   }
 
   static func graphFile(

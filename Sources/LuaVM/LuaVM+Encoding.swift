@@ -31,7 +31,7 @@ extension LuaVM {
     try enter()
     let raw = buffer.raw
     guard let bytes = raw.bytes, offset >= 0, offset <= raw.count else {
-      throw LuaError(.argument, ByteString("there is no encoded value at byte \(offset)"))
+      throw LuaError(.argument, "there is no encoded value at byte \(offset)")
     }
     var used = 0
     var problem: UnsafePointer<CChar>?
@@ -55,7 +55,7 @@ extension LuaVM {
   ) throws {
     if status == Int32(FLOWLUA_MALFORMED) {
       let reason = problem.map { String(cString: $0) } ?? ""
-      throw LuaError(.argument, ByteString("can't decode a value: \(reason) (at byte \(offset))"))
+      throw LuaError(.argument, "can't decode a value: \(reason) (at byte \(offset))")
     }
     try check(status)
   }

@@ -58,15 +58,15 @@ package struct Sandbox: Sendable {
       "/usr/share/locale", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/usr/share/ca-certificates",
       "/etc/resolv.conf",
       "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
-    ].map { Grant(ByteString($0), .read, isOptional: true) }
+    ].map { Grant($0, .read, isOptional: true) }
     + ["/dev/null", "/dev/zero", "/dev/full"].map {
-      Grant(ByteString($0), .write, isOptional: true)
+      Grant($0, .write, isOptional: true)
     }
 
   /// What programs need in addition, where they are allowed.
   package static let programs: [Grant] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/alternatives",
-  ].map { Grant(ByteString($0), .execute, isOptional: true) }
+  ].map { Grant($0, .execute, isOptional: true) }
 
   // MARK: Entering
 

@@ -169,7 +169,7 @@ struct ProgressLines {
   private func lines(_ failure: ProgressNotice.Failure) -> ByteString {
     let attempts = failure.attempts > 1 ? " after \(failure.attempts) attempts" : ""
     let what = failure.isOfUndo ? " couldn't be undone: " : " failed\(attempts): "
-    let head = failure.path.onOneLine + ByteString(what)
+    let head = failure.path.onOneLine + what
     var lines = failure.message.bytes.split(
       separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false
     ).map { ByteString($0).forTerminal.bytes }

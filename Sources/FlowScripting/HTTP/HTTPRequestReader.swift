@@ -241,9 +241,9 @@ struct HTTPRequestReader {
   private func body() throws -> HTTPRequest.Body? {
     guard let options else { return nil }
     let groups = [["json"], ["body"], ["form", "files"], ["upload"]]
-    let given = groups.compactMap { names in names.first { options.has(ByteString($0)) } }
+    let given = groups.compactMap { names in names.first { options.has($0) } }
     if given.count > 1 {
-      throw wrong(ByteString(given[1]), "the request has a body already, by '\(given[0])'")
+      throw wrong(given[1], "the request has a body already, by '\(given[0])'")
     }
     if let text = try bodyText() { return .bytes(text, type: nil) }
     if let value = options.value("json") {

@@ -69,7 +69,7 @@ extension ScriptHost {
   }
 
   private func text(about value: LuaValue?) -> ByteString {
-    guard let value else { return ByteString(Self.introduction) }
+    guard let value else { return Self.introduction }
     let reader = AnnotationReader()
     if let op = op(in: value) { return help(about: op, reader) }
     if case .string(let name) = value { return help(named: name.description, reader) }
@@ -172,7 +172,7 @@ extension ScriptHost {
     }
     known += registry.names.map(\.description)
     let hint = NearestName.of(name, in: known).map { " (did you mean '\($0)'?)" } ?? ""
-    return "there is no help about '\(ByteString(name))'\(ByteString(hint)); see help()\n"
+    return "there is no help about '\(name)'\(hint); see help()\n"
   }
 
   /// The name of a function of the module or of a submodule, and the class of the annotations that
@@ -193,10 +193,10 @@ extension ScriptHost {
 
   private func help(about op: Op, _ reader: AnnotationReader) -> ByteString {
     let kind = op is Flow ? "flow" : op is MachineOp ? "machine" : "op"
-    var text: ByteString = "\(ByteString(kind)) \(op.name)\n"
+    var text: ByteString = "\(kind) \(op.name)\n"
     if let doc = op.doc { text = text + doc + "\n" }
     for (title, declared) in [("needs", op.needs), ("gives", op.gives)] where !declared.isEmpty {
-      text = text + "\(ByteString(title)):\n"
+      text = text + "\(title):\n"
       for each in declared { text = text + "  \(each.name): \(each.type.name)\n" }
     }
     if let retry = op.retry {

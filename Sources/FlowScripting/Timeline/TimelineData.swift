@@ -125,7 +125,7 @@ struct TimelineData {
         let items = problem.examples.map { run.spans[$0].index }.filter { $0 > 0 }
         if !items.isEmpty {
           let list = items.map { "#\($0)" }.joined(separator: ", ")
-          note.append(ByteString(problem.count > items.count ? list + ", …" : list))
+          note.append(problem.count > items.count ? list + ", …" : list)
         }
         if !isFailure {
           note.append("succeeded after \(problem.attempts - problem.count) repeated attempts")

@@ -96,13 +96,12 @@ extension LuaVM {
     return { call in
       if let set = table.find(call) { return try set(call) }
       guard let key = call.bytes(2)?.description else {
-        throw LuaError(.argument, ByteString("\(name) has no property of type \(call.typeName(2))"))
+        throw LuaError(.argument, "\(name) has no property of type \(call.typeName(2))")
       }
       throw LuaError(
         .argument,
-        ByteString(
-          known.contains(key)
-            ? "'\(name).\(key)' can't be set" : "\(name) has no property '\(key)' to set"))
+        known.contains(key)
+          ? "'\(name).\(key)' can't be set" : "\(name) has no property '\(key)' to set")
     }
   }
 
@@ -114,13 +113,13 @@ extension LuaVM {
       if let key = call.bytes(2)?.description {
         if methods.contains(key) {
           throw LuaError(
-            .argument, ByteString("'\(name):\(key)' is defined in Swift: a script can't replace it")
+            .argument, "'\(name):\(key)' is defined in Swift: a script can't replace it"
           )
         }
         if properties.contains(key) {
           throw LuaError(
             .argument,
-            ByteString("'\(name).\(key)' is a property of objects: it can't be set for the class"))
+            "'\(name).\(key)' is a property of objects: it can't be set for the class")
         }
       }
       guard case .reference(let table) = try call.value(1) else { return call.answer() }

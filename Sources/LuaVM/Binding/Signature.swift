@@ -68,17 +68,17 @@ package struct Signature {
   @usableFromInline
   func wrongArgument(_ index: Int, _ error: LuaConversionError) -> LuaError {
     LuaError(
-      .argument, ByteString("bad argument #\(index - hidden) to '\(label)' (\(error.description))"))
+      .argument, "bad argument #\(index - hidden) to '\(label)' (\(error.description))")
   }
 
   @usableFromInline
   func wrongObject(_ error: LuaConversionError) -> LuaError {
-    LuaError(.argument, ByteString("calling '\(label)' on bad self (\(error.description))"))
+    LuaError(.argument, "calling '\(label)' on bad self (\(error.description))")
   }
 
   @usableFromInline
   func wrongValue(_ error: LuaConversionError) -> LuaError {
-    LuaError(.argument, ByteString("bad value for '\(label)' (\(error.description))"))
+    LuaError(.argument, "bad value for '\(label)' (\(error.description))")
   }
 }
 

@@ -10,8 +10,10 @@ struct TextTests {
     let string = "naïve"
     #expect(text == string && string == text && text != "naive" && text as ByteString? == string)
     #expect(String(text) == string && "\(text)!" == "naïve!" && "\([text])" == #"["naïve"]"#)
-    #expect(ByteString([0x61, 0xFF]) != "a\u{FFFD}" && String(ByteString([0x61, 0xFF])) == "a\u{FFFD}")
-    #expect(ByteString(Data([1, 2])) == ByteString([1, 2]) && Data(ByteString([1, 2])) == Data([1, 2]))
+    #expect(
+      ByteString([0x61, 0xFF]) != "a\u{FFFD}" && String(ByteString([0x61, 0xFF])) == "a\u{FFFD}")
+    #expect(
+      ByteString(Data([1, 2])) == ByteString([1, 2]) && Data(ByteString([1, 2])) == Data([1, 2]))
     switch text {
     case "naïve": break
     default: Issue.record("a literal in a switch is another text")
@@ -64,7 +66,8 @@ struct TextTests {
     #expect(path.hasPrefix("") && path.hasSuffix("") && !path.hasSuffix("xa/b//c.txt"))
     #expect(path.split(at: "/").map { ByteString($0) } == ["a", "b", "", "c.txt"])
     #expect(path.split(at: "/", maxSplits: 1).map { ByteString($0) } == ["a", "b//c.txt"])
-    #expect(ByteString(path.fileName) == "c.txt" && ByteString("c" as ByteString).fileName.count == 1)
+    #expect(
+      ByteString(path.fileName) == "c.txt" && ByteString("c" as ByteString).fileName.count == 1)
     #expect(("a/" as ByteString).fileName.isEmpty && path.contains("//") && !path.contains("///"))
     #expect(
       ["0", "007", "9223372036854775807", "9223372036854775808", "", "-1", "1a"].map {

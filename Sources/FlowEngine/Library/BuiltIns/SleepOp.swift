@@ -7,7 +7,7 @@ public final class SleepOp: Op {
   ///
   /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
   public init(_ duration: Duration) {
-    super.init(name: "SleepOp", doc: ByteString(Self.docText), body: SleepBody(duration))
+    super.init(name: "SleepOp", doc: Self.docText, body: SleepBody(duration))
   }
 }
 

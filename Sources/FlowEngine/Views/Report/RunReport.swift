@@ -221,9 +221,9 @@ package enum RunReport {
     var parts = tm()
     guard gmtime_r(&seconds, &parts) != nil else { return "" }
     func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-    return ByteString(
+    return
       "\(1900 + Int(parts.tm_year))-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday)) "
-        + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) UTC")
+      + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) UTC"
   }
 }
 
