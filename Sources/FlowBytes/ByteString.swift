@@ -123,6 +123,7 @@ public protocol FlowText: Sendable {
 }
 
 extension FlowText {
+  @inlinable
   public func withUTF8Bytes<Result>(
     _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
   ) rethrows -> Result {

@@ -1,19 +1,20 @@
-// Texts of bytes, with the functions that `String` has. All of them work by bytes: letters are those of ASCII.
+// Texts of bytes, with the functions that `String` has. All of them work by bytes: letters are those of ASCII. They are
+// inlinable, because a generic function of another module would call one for each byte.
 
 extension UInt8 {
   /// Whether the byte is a decimal digit.
-  package var isDigit: Bool { (48...57).contains(self) }
+  @inlinable package var isDigit: Bool { (48...57).contains(self) }
   /// Whether the byte is a letter of ASCII.
-  package var isLetter: Bool { (65...90).contains(self) || (97...122).contains(self) }
+  @inlinable package var isLetter: Bool { (65...90).contains(self) || (97...122).contains(self) }
   /// Whether the byte is a space or a tab.
-  package var isBlank: Bool { self == 32 || self == 9 }
+  @inlinable package var isBlank: Bool { self == 32 || self == 9 }
   /// Whether the byte is a space, a tab, or a part of a line end.
-  package var isSpace: Bool { isBlank || self == 13 || self == 10 }
+  @inlinable package var isSpace: Bool { isBlank || self == 13 || self == 10 }
   /// The byte; of a letter of ASCII, that in lower case.
-  package var lowercased: UInt8 { (65...90).contains(self) ? self + 32 : self }
+  @inlinable package var lowercased: UInt8 { (65...90).contains(self) ? self + 32 : self }
 
   /// The value of a hexadecimal digit in upper or lower case; nil for others.
-  package var hexadecimalDigit: UInt8? {
+  @inlinable package var hexadecimalDigit: UInt8? {
     switch self {
     case 48...57: self - 48
     case 65...70: self - 55
@@ -26,18 +27,19 @@ extension UInt8 {
 // For `ByteString`, for its parts, and for arrays of bytes.
 extension BidirectionalCollection<UInt8> {
   /// Whether the bytes begin with a text.
-  public func hasPrefix(_ text: some FlowText) -> Bool {
+  @inlinable public func hasPrefix(_ text: some FlowText) -> Bool {
     text.withUTF8Bytes { starts(with: $0) }
   }
 
   /// Whether the bytes end with a text.
-  public func hasSuffix(_ text: some FlowText) -> Bool {
+  @inlinable public func hasSuffix(_ text: some FlowText) -> Bool {
     text.withUTF8Bytes { suffix($0.count).elementsEqual($0) }
   }
 
-  /// Whether the bytes are a text.
-  package func equals(_ text: some FlowText) -> Bool {
-    text.withUTF8Bytes { elementsEqual($0) }
+  /// Whether the bytes are those of a literal, without the copy that a text would be.
+  @inlinable package func equals(_ literal: StaticString) -> Bool {
+    elementsEqual(
+      UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
   }
 
   /// The parts between separators; an empty part counts.
@@ -46,17 +48,18 @@ extension BidirectionalCollection<UInt8> {
   ///   - separator: A character of ASCII.
   ///   - maxSplits: How many separators count at most.
   /// - Returns: The parts, at least one.
-  public func split(at separator: Unicode.Scalar, maxSplits: Int = .max) -> [SubSequence] {
+  @inlinable public func split(at separator: Unicode.Scalar, maxSplits: Int = .max) -> [SubSequence]
+  {
     split(
       separator: UInt8(ascii: separator), maxSplits: maxSplits, omittingEmptySubsequences: false)
   }
 
   /// The decimal number that the bytes are; nil for any others, and beyond 64 bits.
-  public var decimal: Int64? {
+  @inlinable public var decimal: Int64? {
     if isEmpty { return nil }
     var number: Int64 = 0
     for byte in self {
-      guard byte.isDigit else { return nil }
+      guard (48...57).contains(byte) else { return nil }
       let (product, isTooLarge) = number.multipliedReportingOverflow(by: 10)
       let (sum, isBeyond) = product.addingReportingOverflow(Int64(byte - 48))
       if isTooLarge || isBeyond { return nil }
@@ -66,12 +69,12 @@ extension BidirectionalCollection<UInt8> {
   }
 
   /// The last part of a path: the name of a file in its folder.
-  public var fileName: SubSequence {
+  @inlinable public var fileName: SubSequence {
     self[(lastIndex(of: UInt8(ascii: "/")).map { index(after: $0) } ?? startIndex)...]
   }
 
   /// The bytes without those at both ends that are to be left out, by default spaces, tabs and line ends.
-  package func trimmed(_ isLeftOut: (UInt8) -> Bool = \.isSpace) -> SubSequence {
+  @inlinable package func trimmed(_ isLeftOut: (UInt8) -> Bool = \.isSpace) -> SubSequence {
     let rest = drop(while: isLeftOut)
     guard let last = rest.lastIndex(where: { !isLeftOut($0) }) else { return rest }
     return rest[...last]
@@ -80,20 +83,22 @@ extension BidirectionalCollection<UInt8> {
 
 extension ByteString {
   /// The text with letters of ASCII in lower case.
-  package var lowercased: ByteString { ByteString(bytes.map(\.lowercased)) }
+  @inlinable package var lowercased: ByteString { ByteString(bytes.map(\.lowercased)) }
 
   /// The text with letters of ASCII in upper case.
-  package var uppercased: ByteString {
+  @inlinable package var uppercased: ByteString {
     ByteString(bytes.map { (97...122).contains($0) ? $0 - 32 : $0 })
   }
 
   /// Whether a text is a part of this one.
-  public func contains(_ text: some FlowText) -> Bool { bytes.place(of: text.byteString) != nil }
+  public func contains(_ text: some FlowText) -> Bool {
+    bytes.place(of: text.byteString) != nil
+  }
 }
 
 extension Sequence where Element: Sequence<UInt8> {
   /// The texts one after another, with another text between each two.
-  package func joined(separator: ByteString = "") -> ByteString {
+  @inlinable package func joined(separator: ByteString = "") -> ByteString {
     var bytes: [UInt8] = []
     var isFirst = true
     for text in self {

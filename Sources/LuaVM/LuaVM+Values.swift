@@ -36,7 +36,7 @@ extension LuaVM {
     try enter()
     let mode: String = configuration.loadsBytecode ? "bt" : "t"
     guard let path else { return try finishLoad(flowlua_load_file(state, nil, mode)) }
-    let terminated = path.byteString.map { CChar(bitPattern: $0) } + [0]
+    let terminated = path.byteString.bytes.map { CChar(bitPattern: $0) } + [0]
     return try finishLoad(flowlua_load_file(state, terminated, mode))
   }
 
@@ -63,9 +63,9 @@ extension LuaVM {
   // MARK: Tables
 
   /// A new table: `values` from 1 on, then `fields`.
-  public func makeTable(
-    values: [LuaValue] = [],
-    fields: [(some FlowText, LuaValue)] = [] as [(ByteString, LuaValue)],
+  @_specialize(where Name == ByteString)
+  public func makeTable<Name: FlowText>(
+    values: [LuaValue] = [], fields: [(Name, LuaValue)] = [] as [(ByteString, LuaValue)],
     metatable: LuaReference? = nil
   ) throws -> LuaReference {
     try enter()
@@ -206,7 +206,8 @@ extension LuaVM {
   }
 
   /// Sets a field of a table, without metamethods.
-  public func set(_ value: LuaValue, _ key: some FlowText, in table: LuaReference) throws {
+  @_specialize(where Name == ByteString)
+  public func set<Name: FlowText>(_ value: LuaValue, _ key: Name, in table: LuaReference) throws {
     try enter()
     checkHome(table)
     let status = withRawValues(of: self, [.string(key.byteString), value]) { raw in

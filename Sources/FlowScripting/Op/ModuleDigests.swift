@@ -163,7 +163,7 @@ final class ModuleDigests {
     where token.kind == .name && text[token.range].equals("require") {
       var next = index + 1
       if next < tokens.count, tokens[next].kind == .symbol,
-        ["(", ","].contains(where: { text[tokens[next].range].equals($0) })
+        (["(", ","] as [StaticString]).contains(where: { text[tokens[next].range].equals($0) })
       {
         next += 1
       }

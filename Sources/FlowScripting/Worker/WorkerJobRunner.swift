@@ -59,7 +59,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     for (name, value) in zip(place.keys, place.data.values) {
       data.append((name, try host.value(value, in: place.data)))
     }
-    return op.start(on: host.loop, data: InitialData(data), sinks: [self])
+    return op.start(on: host.loop, data: data, sinks: [self], owner: nil)
   }
 
   /// The argument of a continuation.

@@ -392,7 +392,8 @@ public struct InitialData: ExpressibleByDictionaryLiteral {
   package let entries: [(name: ByteString, value: FlowValue)]
 
   /// Makes data of values in order; of two under one key the later one counts.
-  public init(_ entries: [(name: some FlowText, value: FlowValue)]) {
+  @_specialize(where Name == ByteString)
+  public init<Name: FlowText>(_ entries: [(name: Name, value: FlowValue)]) {
     self.entries = entries.map { ($0.name.byteString, $0.value) }
   }
 

@@ -169,6 +169,8 @@ struct SecretPatterns {
 
   // MARK: Texts that were cut off
 
+  /// The ends of texts that were cut.
+  private static let marks = ["…".bytes, "...".bytes]
   /// `...`, which Lua also writes for omitted text.
   private static let dots: UInt32 = 0x2E2E2E
   /// The most bytes of a chunk's name in the messages of Lua: `LUA_IDSIZE` without the final zero.
@@ -180,7 +182,7 @@ struct SecretPatterns {
   ) -> Bool {
     guard place < bytes.count else { return isCut }
     let rest = bytes[place...]
-    return rest.hasPrefix("…") || rest.hasPrefix("...")
+    return Self.marks.contains { rest.starts(with: $0) }
       // Lua cuts off the name of a chunk without a mark.
       || place >= longestChunkName && isEndOfName(bytes, place, from: place - longestChunkName)
   }

@@ -43,7 +43,8 @@ public final class KeyTable {
   }
 
   /// Returns the key of `name`, always the same for the same bytes; allocates nothing when the name is known.
-  public func intern(_ name: some FlowText) -> DataKey {
+  @_specialize(where Name == ByteString)
+  public func intern<Name: FlowText>(_ name: Name) -> DataKey {
     name.withUTF8Bytes { bytes in
       let slot = slot(of: bytes)
       if slots[slot] != 0 { return DataKey(id: slots[slot] - 1) }

@@ -54,7 +54,8 @@ public final class MapValue: EngineTable {
   }
 
   /// Sets a field; `.null` isn't kept.
-  public func set(_ name: some FlowText, _ value: FlowValue) {
+  @_specialize(where Name == ByteString)
+  public func set<Name: FlowText>(_ name: Name, _ value: FlowValue) {
     let name = name.byteString
     if let place = index[name] {
       fields[place].value = value

@@ -47,7 +47,7 @@ package final class ItemExecutor {
     body = ExecutorBody(
       op, keys.intern(itemKey), collectKey.map { keys.intern($0) }, limit: max(1, limit),
       stopsAtFailure: stopsAtFailure, owner: owner)
-    run = Op(name: op.name, body: body).start(on: loop, data: InitialData(data))
+    run = Op(name: op.name, body: body).start(on: loop, data: data, owner: nil)
     run.isStandIn = true
     run.endingErrorAround = endingError
     run.lineage = lineage

@@ -268,7 +268,8 @@ public final class OpContext {
 
   /// The same for bytes.
   /// Adds a line of the op to the log. Has no effect after the op has settled.
-  public func log(_ text: some FlowText) {
+  @_specialize(where Text == ByteString)
+  public func log<Text: FlowText>(_ text: Text) {
     guard let execution, !isSettled else { return cameTooLate("a line was logged") }
     execution.loop.checkThread()
     execution.log.append(
