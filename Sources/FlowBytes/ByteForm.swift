@@ -60,7 +60,10 @@ package struct ByteForm<Value>: Sendable {
     _ make: @escaping @Sendable (repeat each Field) throws(MalformedBytes) -> Value,
     _ fields: @escaping @Sendable (Value) -> (repeat each Field)
   ) {
-    write = { value, writer in repeat (each fields(value)).write(to: &writer) }
+    write = { value, writer in
+      let fields = fields(value)
+      repeat (each fields).write(to: &writer)
+    }
     read = { (reader) throws(MalformedBytes) in
       try make(repeat try (each Field).read(from: &reader))
     }
@@ -225,7 +228,8 @@ extension Array: ByteCodable where Element: ByteCodable {
     let count = try reader.integer()
     guard count <= reader.rest else { throw MalformedBytes() }
     var list: [Element] = []
-    list.reserveCapacity(count)
+    // An element may take much more memory than the one byte that there has to be.
+    list.reserveCapacity(Swift.min(count, 1024))
     for _ in 0..<count { list.append(try Element.read(from: &reader)) }
     return list
   }

@@ -55,7 +55,7 @@ package struct ByteReader {
   private let bytes: UnsafeRawBufferPointer
   private var offset = 0
   private let expected: ByteString?
-  /// The version of the form that is read, for what versions write differently.
+  /// The version of the form that is read, for what versions write differently; 0 for the present one.
   package var version = 0
   private var depth = 0
 

@@ -106,7 +106,7 @@ struct MirrorMessage {
 
     func write(to writer: inout ByteWriter) { writer.add(list) }
     static func read(from reader: inout ByteReader) throws(MalformedBytes) -> NewCodes {
-      NewCodes(list: reader.version > 2 ? try reader.read() : [])
+      NewCodes(list: (1...2).contains(reader.version) ? [] : try reader.read())
     }
   }
 }
@@ -146,7 +146,7 @@ extension OpRecord: ByteRecord {
 
     func write(to writer: inout ByteWriter) { writer.add(fixed: number ?? -1) }
     static func read(from reader: inout ByteReader) throws(MalformedBytes) -> OuterNumber {
-      guard reader.version > 1 else { return OuterNumber(number: nil) }
+      if reader.version == 1 { return OuterNumber(number: nil) }
       let number = try reader.fixed()
       return OuterNumber(number: number < 0 ? nil : number)
     }

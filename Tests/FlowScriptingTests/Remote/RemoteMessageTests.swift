@@ -231,6 +231,30 @@ struct RemoteMessageTests {
     }
   }
 
+  @Test("Outcomes that a function gets come back as they were, also without an error")
+  func calls() throws {
+    let host = try ScriptHost(vm: LuaVM())
+    defer { host.close() }
+    let error = WireError(FlowError(.network, "gone"), from: host)
+    func read(_ kind: WorkerJob.Kind) -> WorkerJob.Kind? {
+      kind.formBytes.withUnsafeBytes { WorkerJob.Kind.decode($0) }
+    }
+    guard case .call(.values, span: nil)? = read(.call(.values, span: nil)),
+      case .call(.task(nil), span: nil)? = read(.call(.task(nil), span: nil)),
+      case .call(.task(let failure?), span: nil)? = read(.call(.task(error), span: nil)),
+      case .call(.error(let alone), span: let span?)? = read(
+        .call(.error(error), span: SpanOrigin(TraceContext(), place: .items(run: "r", scope: 3))))
+    else {
+      Issue.record("another outcome")
+      return
+    }
+    #expect(failure.plain.message == "gone" && alone.plain.kind == .network)
+    guard case .items(run: "r", scope: 3)? = span.place else {
+      Issue.record("another place")
+      return
+    }
+  }
+
   @Test("Errors and secrets that contain each other without end are refused")
   func nesting() {
     var writer = ByteWriter()

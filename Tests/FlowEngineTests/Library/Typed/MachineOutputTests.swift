@@ -233,6 +233,41 @@ struct MachineOutputTests {
     #expect(machine.result(of: machine.start(with: 7, on: loop)) == 7)
   }
 
+  private struct Help: MachineDSLBuilder, TransitionNavigator {
+    typealias Step = Int
+    typealias StepResult = Int
+    typealias State = Int
+    enum Event { case help }
+
+    static var dsl: MachineDSL<Self> {
+      MachineDSL {
+        emit(using: { result, _ in result == 1 ? .help : nil })
+        step {
+          on(.help) { forward(to: 8) }
+        }
+        step(1) {
+          on(.help) { forward(to: 9) }
+        }
+      }
+    }
+
+    func navigate(
+      _ transition: Transition<Int>, to step: Int, state: Int, context: OpContext
+    ) async throws -> Int { step }
+  }
+
+  @Test(
+    "Transitions of the any-step come after a step's own, or before them", arguments: [false, true])
+  func anyStep(comesFirst: Bool) async throws {
+    let provider = DeclarativeTransitionProvider(Help.dsl, anyStepFirst: comesFirst)
+    let machine = try Machine("help", start: 1, navigator: Help(), provider: provider)
+    let run = machine.start(with: 0, on: loop)
+    try run.wait()
+    #expect(machine.history(of: run) == [1, comesFirst ? 8 : 9])
+    let called = try await provider.transition(from: 1, result: 1, state: 0)
+    #expect(called?.step == (comesFirst ? 8 : 9))
+  }
+
   @Test("A DSL alone is drawn as in the original")
   func aDSLAloneIsDrawn() {
     #expect(
