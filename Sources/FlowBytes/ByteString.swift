@@ -168,18 +168,36 @@ package typealias UnicodeScalarType = ByteString
 
 extension ByteString {
   /// Whether the bytes are the UTF-8 form of a string.
+  // Disfavored, as are those below: two strings are compared as strings, also where one is a literal.
+  @_disfavoredOverload
   public static func == (left: ByteString, right: some StringProtocol) -> Bool {
     left.bytes.elementsEqual(right.utf8)
   }
 
-  /// Whether the bytes are the UTF-8 form of a string.
+  @_disfavoredOverload
   public static func == (left: some StringProtocol, right: ByteString) -> Bool { right == left }
+
+  @_disfavoredOverload
+  public static func != (left: ByteString, right: some StringProtocol) -> Bool { !(left == right) }
+
+  @_disfavoredOverload
+  public static func != (left: some StringProtocol, right: ByteString) -> Bool { !(right == left) }
 }
 
 /// Whether there is a text, and its bytes are the UTF-8 form of a string.
+@_disfavoredOverload
 public func == (left: ByteString?, right: some StringProtocol) -> Bool {
   left.map { $0 == right } ?? false
 }
+
+@_disfavoredOverload
+public func == (left: some StringProtocol, right: ByteString?) -> Bool { right == left }
+
+@_disfavoredOverload
+public func != (left: ByteString?, right: some StringProtocol) -> Bool { !(left == right) }
+
+@_disfavoredOverload
+public func != (left: some StringProtocol, right: ByteString?) -> Bool { !(right == left) }
 
 /// The value of a variable of the environment; nil without one, and for an empty one, which means the same.
 package func environment(_ name: String) -> ByteString? {
@@ -187,12 +205,24 @@ package func environment(_ name: String) -> ByteString? {
   return ByteString(cString: value)
 }
 
-/// Whether a text is that of a case of a `switch`; without the copy that `Equatable`'s makes.
-package func ~= (literal: StaticString, text: ByteString) -> Bool { text.equals(literal) }
+/// A text, or none, in a `switch` over literals: `switch text.cases { case "name": … }`. As it can't be compared with a
+/// text, a literal is none there, which would be an array for each case that is tried.
+package struct TextCases {
+  fileprivate let text: ByteString?
 
-/// Whether there is a text, and it is that of a case of a `switch`.
-package func ~= (literal: StaticString, text: ByteString?) -> Bool {
-  text?.equals(literal) ?? false
+  package static func ~= (literal: StaticString, cases: TextCases) -> Bool {
+    cases.text?.equals(literal) ?? false
+  }
+}
+
+extension ByteString {
+  /// The text for a `switch`.
+  package var cases: TextCases { TextCases(text: self) }
+}
+
+extension ByteString? {
+  /// The text for a `switch`.
+  package var cases: TextCases { TextCases(text: self) }
 }
 
 /// Distinguishes the bytes that start a character from those that continue one.

@@ -27,12 +27,12 @@ extension UInt8 {
 // For `ByteString`, for its parts, and for arrays of bytes.
 extension BidirectionalCollection<UInt8> {
   /// Whether the bytes begin with a text.
-  @inlinable public func hasPrefix(_ text: some FlowText) -> Bool {
+  @inlinable package func hasPrefix(_ text: some FlowText) -> Bool {
     text.withUTF8Bytes { starts(with: $0) }
   }
 
   /// Whether the bytes end with a text.
-  @inlinable public func hasSuffix(_ text: some FlowText) -> Bool {
+  @inlinable package func hasSuffix(_ text: some FlowText) -> Bool {
     text.withUTF8Bytes { suffix($0.count).elementsEqual($0) }
   }
 
@@ -48,18 +48,19 @@ extension BidirectionalCollection<UInt8> {
   ///   - separator: A character of ASCII.
   ///   - maxSplits: How many separators count at most.
   /// - Returns: The parts, at least one.
-  @inlinable public func split(at separator: Unicode.Scalar, maxSplits: Int = .max) -> [SubSequence]
+  @inlinable package func split(at separator: Unicode.Scalar, maxSplits: Int = .max)
+    -> [SubSequence]
   {
     split(
       separator: UInt8(ascii: separator), maxSplits: maxSplits, omittingEmptySubsequences: false)
   }
 
   /// The decimal number that the bytes are; nil for any others, and beyond 64 bits.
-  @inlinable public var decimal: Int64? {
+  @inlinable package var decimal: Int64? {
     if isEmpty { return nil }
     var number: Int64 = 0
     for byte in self {
-      guard (48...57).contains(byte) else { return nil }
+      guard byte.isDigit else { return nil }
       let (product, isTooLarge) = number.multipliedReportingOverflow(by: 10)
       let (sum, isBeyond) = product.addingReportingOverflow(Int64(byte - 48))
       if isTooLarge || isBeyond { return nil }
@@ -69,7 +70,7 @@ extension BidirectionalCollection<UInt8> {
   }
 
   /// The last part of a path: the name of a file in its folder.
-  @inlinable public var fileName: SubSequence {
+  @inlinable package var fileName: SubSequence {
     self[(lastIndex(of: UInt8(ascii: "/")).map { index(after: $0) } ?? startIndex)...]
   }
 
@@ -82,6 +83,18 @@ extension BidirectionalCollection<UInt8> {
 }
 
 extension ByteString {
+  /// Whether the text begins with another one.
+  public func hasPrefix(_ text: some FlowText) -> Bool { bytes.hasPrefix(text) }
+
+  /// Whether the text ends with another one.
+  public func hasSuffix(_ text: some FlowText) -> Bool { bytes.hasSuffix(text) }
+
+  /// The decimal number that the text is; nil for any other, and beyond 64 bits.
+  public var decimal: Int64? { bytes.decimal }
+
+  /// The last part of a path: the name of a file in its folder.
+  public var fileName: ByteString { ByteString(bytes.fileName) }
+
   /// The text with letters of ASCII in lower case.
   @inlinable package var lowercased: ByteString { ByteString(bytes.map(\.lowercased)) }
 

@@ -56,8 +56,8 @@ final class Keeping {
     guard let remote else {
       throw misuse("option '--keep=nats' needs a server: --remote nats://HOST, or FLOWLUA_REMOTE")
     }
-    let file = path.map { absolute($0).fileName } ?? []
-    return RunMirror(script: options.serverName ?? ByteString(file), on: remote)
+    let file = path.map { absolute($0).fileName } ?? ""
+    return RunMirror(script: options.serverName ?? file, on: remote)
   }
 
   static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {

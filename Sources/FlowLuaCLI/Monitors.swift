@@ -67,7 +67,7 @@ final class Monitors: RunMonitor {
 
   /// Lets programs and requests of ops continue a trace: that of the environment, or one that `--otlp` begins.
   private func continueTrace(on host: ScriptHost) {
-    host.serviceName = ByteString(title.fileName)
+    host.serviceName = title.fileName
     let incoming = environment("TRACEPARENT").flatMap {
       TraceContext(traceparent: $0, state: environment("TRACESTATE"))
     }

@@ -373,7 +373,7 @@ private final class CurlOptions {
     }
     var fileName = part.fileName
     if path == nil, fileName == nil, case .file(let file) = part.content {
-      fileName = ByteString(file.fileName)
+      fileName = file.fileName
     }
     let added = part.name.withCString { name in
       Self.lend(path) { path in

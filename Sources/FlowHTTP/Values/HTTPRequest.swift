@@ -270,11 +270,13 @@ public struct HTTPRequest {
 }
 
 extension ByteString {
+  private static let tokenMarks = "!#$%&'*+-.^_`|~".bytes
+
   /// Whether the text is a word as methods and names of headers are (RFC 9110, section 5.6.2).
   var isToken: Bool {
     !isEmpty
       && bytes.allSatisfy {
-        $0.isLetter || $0.isDigit || "!#$%&'*+-.^_`|~".bytes.contains($0)
+        $0.isLetter || $0.isDigit || Self.tokenMarks.contains($0)
       }
   }
 

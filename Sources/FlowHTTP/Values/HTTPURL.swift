@@ -180,10 +180,12 @@ extension SecretTexts {
 }
 
 extension ByteString {
+  private static let digits = "0123456789ABCDEF".bytes
+  private static let marks = "-._~".bytes
+
   /// The text for a part of a URL: all bytes but letters, digits and `-._~` are encoded.
   package var percentEncoded: ByteString {
-    let digits = "0123456789ABCDEF".bytes
-    let marks = "-._~".bytes
+    let (digits, marks) = (Self.digits, Self.marks)
     var encoded: [UInt8] = []
     for byte in bytes {
       if byte.isLetter || byte.isDigit || marks.contains(byte) {

@@ -58,7 +58,7 @@ package struct ServerSentEvents: Sendable {
     let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.count
     var value = line[min(colon + 1, line.count)...]
     if value.first == 32 { value = value.dropFirst() }
-    switch ByteString(line[..<colon]) {
+    switch ByteString(line[..<colon]).cases {
     case "event": name = ByteString(value)
     case "data":
       data += value

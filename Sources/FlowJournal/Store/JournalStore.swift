@@ -333,7 +333,7 @@ extension JournalStore {
     let folders = try ValueFiles.list(in: folder, isRecursive: false)
     let names = Set(try rows().map(\.name))
     for entry in folders {
-      let name = ByteString(entry.path.fileName)
+      let name = entry.path.fileName
       if !names.contains(name) { try ValueFiles.remove(name, in: folder) }
     }
   }

@@ -28,7 +28,7 @@ extension ScriptHost {
       throw Arguments(host, call, method: "__index").wrongSelf("dispatcher")
     }
     let dispatcher = box.dispatcher
-    switch call.bytes(2) {
+    switch call.bytes(2).cases {
     case "input": return try host.answer(call, dispatcher.input)
     case "output": return try host.answer(call, dispatcher.output)
     case "max_concurrent": return call.answer(.integer(Int64(dispatcher.maxConcurrent)))

@@ -8,7 +8,7 @@ extension ScriptHost {
     guard let response = call.object(1, try host.httpTypes().response) else {
       throw Arguments(host, call, method: "__index").wrongSelf("response")
     }
-    switch call.bytes(2) {
+    switch call.bytes(2).cases {
     case "status": return call.answer(.integer(Int64(response.status)))
     case "ok": return call.answer(.boolean(response.isSuccess))
     case "url": return call.answer(.string(response.url))

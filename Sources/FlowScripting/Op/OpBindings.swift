@@ -160,7 +160,7 @@ extension ScriptHost {
     guard let op = host.op(call, 1) else {
       throw Arguments(host, call, method: "__index").wrongSelf("op")
     }
-    switch call.bytes(2) {
+    switch call.bytes(2).cases {
     case "name": return try host.answer(call, .bytes(op.name))
     case "doc": return try host.answer(call, op.doc)
     case "needs": return call.answer(.reference(try host.table(of: op.needs)))

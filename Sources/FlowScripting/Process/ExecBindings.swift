@@ -66,7 +66,7 @@ extension ScriptHost {
     case .reference(let reference)? where reference.kind == .table:
       let fields = try options.luaFields("stdin") ?? []
       if fields.count == 1, case .string(let text) = fields[0].value {
-        switch fields[0].name {
+        switch fields[0].name.cases {
         case "bytes": return .bytes(text)
         case "file": return .file(text)
         default: break
@@ -96,7 +96,7 @@ extension ScriptHost {
   /// for another name.
   func programField(_ call: LuaCall, _ program: ProcessTask) throws -> LuaAnswer? {
     guard let name = call.bytes(2) else { return nil }
-    switch name {
+    switch name.cases {
     case "status", "signal", "stdout", "stderr":
       if program.state == .pending {
         throw usage(call, "'\(name)' isn't there yet: await the task first")

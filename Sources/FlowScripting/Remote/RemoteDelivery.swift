@@ -126,7 +126,7 @@ extension ByteString {
     guard !name.isEmpty, !name.equals("."), !name.equals(".."),
       !bytes.contains(0)
     else { return nil }
-    return ByteString(name)
+    return name
   }
 
   /// The path of the folder of a file; nil without one.

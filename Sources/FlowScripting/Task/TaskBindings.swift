@@ -93,7 +93,7 @@ extension ScriptHost {
 
   /// A field that every task has; nil for another name.
   func taskField(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer? {
-    switch call.bytes(2) {
+    switch call.bytes(2).cases {
     case "completed": return call.answer(.boolean(task.state != .pending))
     case "cancelled": return call.answer(.boolean(task.state == .cancelled))
     case "state":

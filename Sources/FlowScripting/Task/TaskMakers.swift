@@ -258,7 +258,7 @@ extension ScriptHost {
   private static func thread(
     named name: ByteString, _ wrong: (String) -> any Error
   ) throws -> Place {
-    switch name {
+    switch name.cases {
     case "main": return .here(.main)
     case "immediate": return .here(.immediate)
     case "worker": return .worker

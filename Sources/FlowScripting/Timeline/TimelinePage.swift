@@ -105,10 +105,11 @@ package struct TimelinePage {
   /// JSON in which nothing can end the element around it.
   private static func escaped(_ json: [UInt8]) -> [UInt8] {
     guard json.contains(UInt8(ascii: "<")) else { return json }
+    let mark = "\\u003c".bytes
     var escaped: [UInt8] = []
     escaped.reserveCapacity(json.count + json.count / 16)
     for byte in json {
-      if byte == UInt8(ascii: "<") { escaped += "\\u003c".bytes } else { escaped.append(byte) }
+      if byte == UInt8(ascii: "<") { escaped += mark } else { escaped.append(byte) }
     }
     return escaped
   }

@@ -266,7 +266,6 @@ public final class OpContext {
     return .failure(failing(error))
   }
 
-  /// The same for bytes.
   /// Adds a line of the op to the log. Has no effect after the op has settled.
   @_specialize(where Text == ByteString)
   public func log<Text: FlowText>(_ text: Text) {

@@ -14,10 +14,10 @@ struct Job: Sendable {
 /// What a client gets of a job while it runs.
 struct JobEvent: Sendable, Equatable {
   /// `start`, `finish`, `log`, `print`, …
-  var kind: ByteString
+  var kind: String
   /// The op that it is about; nil for what the script prints.
-  var op: ByteString?
-  var message: ByteString?
+  var op: String?
+  var message: String?
 }
 
 /// How a job has ended.
@@ -56,7 +56,7 @@ extension Job {
       let result = try await ScriptHost.run(
         script: .text(script, name: id), data: InitialData(data), timeLimit: limits.time,
         memoryLimit: limits.memory,
-        output: .handler { report(JobEvent(kind: "print", message: $0)) },
+        output: .handler { report(JobEvent(kind: "print", message: $0.description)) },
         canceller: canceller,
         // A client's script gets nothing that reaches outside of its state, except the ops of this server.
         vmConfiguration: LuaConfiguration(
@@ -90,8 +90,8 @@ private final class JobEventSink: EventSink {
     case .start, .finish, .log, .retry, .progress:
       report(
         JobEvent(
-          kind: event.kind.name, op: event.op,
-          message: event.message))
+          kind: String(event.kind.name), op: String(event.op),
+          message: event.message.map { String($0) }))
     default: break
     }
   }
@@ -106,10 +106,7 @@ private struct JobLogger: RunLogger {
   func log(level: RunLogLevel, message: String, metadata: [String: String], source: String) {
     let trace = metadata["trace_id"].map { " trace=\($0)" } ?? ""
     // A script must not write lines that look like those of other jobs.
-    let line = ByteString(message).truncated(to: Reply.longestText).description.split(
-      separator: "\n"
-    )
-    .joined(separator: "\\n")
+    let line = message.shortened().split(separator: "\n").joined(separator: "\\n")
     log("\(level) job=\(job)\(trace) \(line)")
   }
 }

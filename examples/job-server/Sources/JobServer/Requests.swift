@@ -9,8 +9,6 @@ enum Request {
 
   /// Bytes of a line.
   static let longest = 1 << 20
-  /// Characters of a text that a script made, which may be as long as its memory.
-  static let longestText = 10_000
 
   init(_ line: [UInt8]) throws(Refusal) {
     if line.count > Self.longest {
@@ -61,18 +59,18 @@ struct Reply: Encodable {
   /// The list of the values that the script has returned.
   var result: FlowValue?
   /// Why it hasn't succeeded: the message, and the kind of the error, such as `timeout`.
-  var error: ByteString?
-  var kind: ByteString?
+  var error: String?
+  var kind: String?
   /// The kind of an event, and what it is about.
-  var event: ByteString?
-  var op: ByteString?
-  var message: ByteString?
+  var event: String?
+  var op: String?
+  var message: String?
 
   init(id: String, _ event: JobEvent) {
     self.id = id
     self.event = event.kind
-    op = event.op?.truncated(to: Self.longestText)
-    message = event.message?.truncated(to: Self.longestText)
+    op = event.op?.shortened()
+    message = event.message?.shortened()
   }
 
   init(id: String?, _ outcome: JobOutcome) {
@@ -83,18 +81,16 @@ struct Reply: Encodable {
       result = .opaque(ListValue(values.map(\.flowValue)))
     case .failed(let failure):
       state = failure.kind == .cancelled ? "cancelled" : "failed"
-      error = ByteString(failure.description).truncated(to: Self.longestText)
-      kind = failure.kind.name
+      error = failure.description.shortened()
+      kind = String(failure.kind.name)
     case .refused(let reason):
       state = "refused"
-      error = ByteString(reason)
+      error = reason
     }
   }
 
   /// Bytes of a line.
   static let longest = 1 << 20
-  /// Characters of a text that a script made, which may be as long as its memory.
-  static let longestText = 10_000
 
   /// The line, with its line feed.
   var line: [UInt8] {
@@ -109,5 +105,13 @@ struct Reply: Encodable {
     var problem = Reply(id: id, .refused("the result isn't JSON of at most \(Self.longest) bytes"))
     problem.state = "failed"
     return ((try? encoder.encode(problem)) ?? Data()) + [UInt8(ascii: "\n")]
+  }
+}
+
+extension String {
+  /// The first part of a text that a script made, which may be as long as its memory.
+  func shortened() -> String {
+    let most = 10_000
+    return utf8.count <= most ? self : String(decoding: utf8.prefix(most), as: UTF8.self) + "…"
   }
 }

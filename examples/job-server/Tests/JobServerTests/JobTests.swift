@@ -80,7 +80,7 @@ struct JobTests {
   func order() async throws {
     let events = Events()
     let (shop, log) = (Shop(), Events())
-    let jobs = Jobs(shop, limits: .patient) { log.report(JobEvent(kind: ByteString($0))) }
+    let jobs = Jobs(shop, limits: .patient) { log.report(JobEvent(kind: $0)) }
     let trace = "0af7651916cd43dd8448eb211c80319c"
     let job = Job(
       id: "1", script: Self.order, data: try Self.orderData(of: "Ada", 3),
@@ -191,9 +191,7 @@ struct JobTests {
     jobs.cancelAll(of: "1/", reason: "gone")
     jobs.cancelAll(of: "0/", reason: "gone, too")
     var messages: [String] = []
-    for await outcome in outcomes.prefix(50) {
-      messages.append(outcome.error?.message.description ?? "")
-    }
+    for await outcome in outcomes.prefix(50) { messages.append(outcome.error?.message.description ?? "") }
     #expect(Set(messages) == ["cancelled: gone", "cancelled: gone, too"])
     #expect(jobs.count == 0)
   }
@@ -201,7 +199,7 @@ struct JobTests {
   @Test("A script's line in the log of the server is one line")
   func logLines() async {
     let log = Events()
-    let jobs = Jobs(limits: .patient) { log.report(JobEvent(kind: ByteString($0))) }
+    let jobs = Jobs(limits: .patient) { log.report(JobEvent(kind: $0)) }
     let script = """
       local op = require "flow".op("LogOp", function(ctx) ctx:log "a\\nb" end)
       op:start():await()
