@@ -166,37 +166,36 @@ package typealias ExtendedGraphemeClusterType = ByteString
 /// The same for a literal of one code point.
 package typealias UnicodeScalarType = ByteString
 
+// Comparisons with strings. None is disfavored: Swift would rather compare two values as `AnyHashable`, which are never equal.
+
 extension ByteString {
   /// Whether the bytes are the UTF-8 form of a string.
-  // Disfavored, as are those below: two strings are compared as strings, also where one is a literal.
-  @_disfavoredOverload
   public static func == (left: ByteString, right: some StringProtocol) -> Bool {
     left.bytes.elementsEqual(right.utf8)
   }
 
-  @_disfavoredOverload
+  /// Whether a string's UTF-8 form are the bytes.
   public static func == (left: some StringProtocol, right: ByteString) -> Bool { right == left }
 
-  @_disfavoredOverload
+  /// Whether the bytes aren't the UTF-8 form of a string.
   public static func != (left: ByteString, right: some StringProtocol) -> Bool { !(left == right) }
 
-  @_disfavoredOverload
+  /// Whether a string's UTF-8 form aren't the bytes.
   public static func != (left: some StringProtocol, right: ByteString) -> Bool { !(right == left) }
 }
 
 /// Whether there is a text, and its bytes are the UTF-8 form of a string.
-@_disfavoredOverload
 public func == (left: ByteString?, right: some StringProtocol) -> Bool {
   left.map { $0 == right } ?? false
 }
 
-@_disfavoredOverload
+/// Whether there is a text, and a string's UTF-8 form are its bytes.
 public func == (left: some StringProtocol, right: ByteString?) -> Bool { right == left }
 
-@_disfavoredOverload
+/// Whether there is no text, or its bytes aren't the UTF-8 form of a string.
 public func != (left: ByteString?, right: some StringProtocol) -> Bool { !(left == right) }
 
-@_disfavoredOverload
+/// Whether there is no text, or a string's UTF-8 form aren't its bytes.
 public func != (left: some StringProtocol, right: ByteString?) -> Bool { !(right == left) }
 
 /// The value of a variable of the environment; nil without one, and for an empty one, which means the same.

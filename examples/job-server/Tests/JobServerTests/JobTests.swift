@@ -191,7 +191,9 @@ struct JobTests {
     jobs.cancelAll(of: "1/", reason: "gone")
     jobs.cancelAll(of: "0/", reason: "gone, too")
     var messages: [String] = []
-    for await outcome in outcomes.prefix(50) { messages.append(outcome.error?.message.description ?? "") }
+    for await outcome in outcomes.prefix(50) {
+      messages.append(outcome.error?.message.description ?? "")
+    }
     #expect(Set(messages) == ["cancelled: gone", "cancelled: gone, too"])
     #expect(jobs.count == 0)
   }
