@@ -152,6 +152,8 @@ struct FlowTests {
   func aCallAfterSuccessIsReported() throws {
     let loop = makeLoop()
     var kept: OpContext?
+    // The op would keep it, and it the run of the op.
+    defer { kept = nil }
     let run = Op("SaveOp") { kept = $0 }.start(on: loop)
     let context = try #require(kept)
     context.set("late", 1)
@@ -178,6 +180,7 @@ struct FlowTests {
     for (call, text) in calls {
       let loop = makeLoop()
       var kept: [OpContext] = []
+      defer { kept = [] }
       let run = Flow().data("ns", [1, 2])
         .addGrouped(Op("ItemOp") { kept.append($0) }, GroupDispatcher(input: "ns", as: "n"))
         .start(on: loop)
