@@ -174,13 +174,13 @@ extension ByteString {
     left.bytes.elementsEqual(right.utf8)
   }
 
-  /// Whether a string's UTF-8 form are the bytes.
+  /// Whether the UTF-8 form of a string is these bytes.
   public static func == (left: some StringProtocol, right: ByteString) -> Bool { right == left }
 
   /// Whether the bytes aren't the UTF-8 form of a string.
   public static func != (left: ByteString, right: some StringProtocol) -> Bool { !(left == right) }
 
-  /// Whether a string's UTF-8 form aren't the bytes.
+  /// Whether the UTF-8 form of a string isn't these bytes.
   public static func != (left: some StringProtocol, right: ByteString) -> Bool { !(right == left) }
 }
 
@@ -189,13 +189,13 @@ public func == (left: ByteString?, right: some StringProtocol) -> Bool {
   left.map { $0 == right } ?? false
 }
 
-/// Whether there is a text, and a string's UTF-8 form are its bytes.
+/// Whether there is a text, and the UTF-8 form of a string is its bytes.
 public func == (left: some StringProtocol, right: ByteString?) -> Bool { right == left }
 
 /// Whether there is no text, or its bytes aren't the UTF-8 form of a string.
 public func != (left: ByteString?, right: some StringProtocol) -> Bool { !(left == right) }
 
-/// Whether there is no text, or a string's UTF-8 form aren't its bytes.
+/// Whether there is no text, or the UTF-8 form of a string isn't its bytes.
 public func != (left: some StringProtocol, right: ByteString?) -> Bool { !(right == left) }
 
 /// The value of a variable of the environment; nil without one, and for an empty one, which means the same.

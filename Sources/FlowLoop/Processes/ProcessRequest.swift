@@ -62,10 +62,10 @@ public struct ProcessRequest: Sendable {
     for (index, word) in argv.enumerated() where word.bytes.contains(0) {
       return "word #\(index + 1) of the command has a NUL byte in it: '\(word.escapingNUL)'"
     }
-    if let cwd = cwd, cwd.bytes.contains(0) {
+    if let cwd, cwd.bytes.contains(0) {
       return "the working directory has a NUL byte in it: '\(cwd.escapingNUL)'"
     }
-    if let output = output, output.bytes.contains(0) {
+    if let output, output.bytes.contains(0) {
       return "the path of the output has a NUL byte in it: '\(output.escapingNUL)'"
     }
     if case .file(let path) = input, path.bytes.contains(0) {

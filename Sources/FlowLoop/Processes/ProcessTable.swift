@@ -214,7 +214,7 @@ extension ProcessRequest {
       request.streams.0 = try Self.open(path, writing: false)
       files.append(request.streams.0)
     }
-    if let output = output {
+    if let output {
       request.streams.1 = try Self.open(output, writing: true)
       files.append(request.streams.1)
     }

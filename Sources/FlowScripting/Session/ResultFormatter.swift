@@ -329,7 +329,7 @@ package struct ResultFormatter {
       case .error(let length):
         for byte in bytes[index..<min(index + length, bytes.count)] {
           let digits = String(byte, radix: 16, uppercase: true)
-          text += Array("\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".bytes)
+          text += "\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".bytes
         }
         index += length
       }

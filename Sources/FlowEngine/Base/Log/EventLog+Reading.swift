@@ -217,7 +217,7 @@ extension ByteString {
     default:
       let digits = String(value, radix: 16, uppercase: true)
       if !isByte { return "\\u{\(digits)}".bytes }
-      return Array("\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".bytes)
+      return "\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".bytes
     }
   }
 }

@@ -107,11 +107,6 @@ package final class SecretTexts: Sendable {
 }
 
 extension ByteString {
-  fileprivate func contains(_ other: ByteString) -> Bool {
-    guard other.count <= count else { return false }
-    return (0...count - other.count).contains { bytes[$0...].starts(with: other.bytes) }
-  }
-
   /// The text without its last characters.
   fileprivate func droppingLast(_ characters: Int) -> ByteString {
     var counter = CharacterCounter()

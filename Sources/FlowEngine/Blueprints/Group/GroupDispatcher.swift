@@ -33,7 +33,7 @@ public final class GroupDispatcher {
   /// `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
   /// label.
-  package let label: ((_ item: FlowValue) throws -> ByteString?)?
+  package let label: ((_ item: FlowValue) throws -> (any FlowText)?)?
   /// The value that a front end has made `label` of: code that has this dispatcher is compared by it.
   package var labelSource = FlowValue.null
 
@@ -73,7 +73,7 @@ public final class GroupDispatcher {
     self.absent = absent.flatMap { $0.isNull ? nil : $0 }
     self.rate = rate
     self.holdsSlots = holdsSlots
-    self.label = label.map { label in { try label($0)?.byteString } }
+    self.label = label
   }
 }
 

@@ -294,13 +294,13 @@ final class GroupExecution: MemberGroup {
   /// Sets the labels of all items; returns the error that a function of a script has raised.
   @inline(never)
   private func setLabels(
-    of source: ListSource, in scope: UInt32, _ label: (FlowValue) throws -> ByteString?
+    of source: ListSource, in scope: UInt32, _ label: (FlowValue) throws -> (any FlowText)?
   ) -> FlowError? {
     parent.checking {
       do {
         for index in 0..<source.count {
           let item = source.item(at: index)
-          guard !item.isSecret, let text = try label(item) else { continue }
+          guard !item.isSecret, let text = try label(item)?.byteString else { continue }
           let position = UInt32(truncatingIfNeeded: index + 1)
           parent.log.setLabel(text, scope: scope, position: position)
         }
