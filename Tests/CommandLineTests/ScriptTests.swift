@@ -53,7 +53,9 @@ struct ScriptTests {
 
     // A part that can't be tested here; `scripts/check` repeats these lines.
     for line in output.split(separator: "\n") where line.hasPrefix("skipped: ") { print(line) }
-    #expect(result.status == expected.status, "it wrote to stderr: \(errors)")
+    #expect(
+      result.status == expected.status,
+      "it wrote to stderr: \(errors)\nand last to stdout: \(output.suffix(4000))")
     if let wanted = expected.standardOutput {
       #expect(output == wanted)
     }

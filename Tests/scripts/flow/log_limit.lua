@@ -194,3 +194,18 @@ check.equal(failed, 20)
 check.equal(short:events()[1].kind, "group")
 check.contains(short:summary(), "ops that succeeded) were dropped: the log keeps 500")
 check.contains(short:report(), "| 2000 | 20 |")
+
+-- Dropped ops are counted at their steps, final ones too, in little memory.
+local final = flow.new "final"
+for i = 1, 100 do final:add(flow.op(("Step%dOp"):format(i), function() end)) end
+for i = 1, 100 do final:add_finally(flow.op(("Final%dOp"):format(i), function() end)) end
+local ended = final:run({}, { log_limit = 60 })
+check.equal(ended.ok, true)
+local drawing = ended:dot()
+for _, name in ipairs { "Step1Op", "Step2Op", "Step100Op", "Final1Op", "Final2Op", "Final60Op" } do
+  local label = drawing:match('"' .. name .. '[^"]*"') or drawing:match(name .. "[^\n]*") or name .. " isn't drawn"
+  check.contains(label, "dropped from the log")
+end
+local peak
+for line in io.lines "/proc/self/status" do peak = tonumber(line:match "^VmHWM:%s*(%d+)") or peak end
+check.equal(peak < 2 ^ 20 or peak, true)

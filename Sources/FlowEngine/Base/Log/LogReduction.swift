@@ -185,19 +185,29 @@ struct ExecutionCounts {
       let known = counts.removeValue(forKey: record.scope) ?? []
       last = (record.scope, kind == .flow || kind == .top, known)
     }
-    // The place of the scope itself comes first.
-    let index = last?.hasSteps == true ? Int(record.position &+ 1) : 0
+    let index = last?.hasSteps == true ? Self.index(of: record.position) : 0
     let missing = index + 1 - (last?.counts.count ?? 0)
     if missing > 0 { last?.counts.append(contentsOf: repeatElement(0, count: missing)) }
     last?.counts[index] += 1
     sum += 1
   }
 
+  /// Where the count of a position is: the place of the scope itself comes first, then the first step, the first final
+  /// step, the second step and so on, as the positions of final steps have the highest bit (`Blueprint.finallyBit`).
+  private static func index(of position: UInt32) -> Int {
+    Int((position << 1 | position >> 31) &+ 1)
+  }
+
+  private static func position(at index: Int) -> UInt32 {
+    let turned = UInt32(truncatingIfNeeded: index) &- 1
+    return turned >> 1 | turned << 31
+  }
+
   /// Calls a function with each place that has executions.
   func forEach(_ body: (_ scope: UInt32, _ position: UInt32, _ count: Int) -> Void) {
     func each(_ scope: UInt32, _ values: ContiguousArray<Int>) {
       for (index, count) in values.enumerated() where count > 0 {
-        body(scope, UInt32(truncatingIfNeeded: index) &- 1, count)
+        body(scope, Self.position(at: index), count)
       }
     }
     for (scope, values) in counts { each(scope, values) }
