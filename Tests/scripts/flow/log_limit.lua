@@ -202,7 +202,7 @@ for i = 1, 100 do final:add_finally(flow.op(("Final%dOp"):format(i), function() 
 local ended = final:run({}, { log_limit = 60 })
 check.equal(ended.ok, true)
 local drawing = ended:dot()
-for _, name in ipairs { "Step1Op", "Step2Op", "Step100Op", "Final1Op", "Final2Op", "Final60Op" } do
+for _, name in ipairs { "Step1Op", "Step2Op", "Step100Op", "Final1Op", "Final2Op", "Final40Op" } do
   local label = drawing:match('"' .. name .. '[^"]*"') or drawing:match(name .. "[^\n]*") or name .. " isn't drawn"
   check.contains(label, "dropped from the log")
 end
