@@ -125,29 +125,6 @@ extension LuaVM {
   }
 }
 
-/// How objects of one type travel.
-final class SecretCoding {
-  let type: Int32
-  let unwrap: (UnsafeMutableRawPointer) -> LuaValue?
-  let wrap: (LuaValue) -> UnsafeMutableRawPointer?
-  /// Values that were taken out of secrets and haven't been written yet.
-  var held: [LuaReference] = []
-
-  init(
-    type: Int32, unwrap: @escaping (UnsafeMutableRawPointer) -> LuaValue?,
-    wrap: @escaping (LuaValue) -> UnsafeMutableRawPointer?
-  ) {
-    self.type = type
-    self.unwrap = unwrap
-    self.wrap = wrap
-  }
-
-  /// The values are written.
-  func releaseValues() {
-    if !held.isEmpty { held.removeAll() }
-  }
-}
-
 /// Lua values as bytes, on their way to another state: any number of them, one after another.
 ///
 /// Each has the form of the engine's `PlainValueCodec`. One thread at a time fills and reads it.
@@ -287,5 +264,13 @@ package struct UpvalueChange: Sendable, Equatable {
 private func text<Characters>(_ characters: inout Characters) -> String {
   withUnsafeBytes(of: &characters) { bytes in
     String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)  // swift-format-ignore
+  }
+}
+
+extension LuaCall {
+  /// Appends an argument to a buffer, as `LuaVM.encode`.
+  package func encode(_ index: Int, into buffer: EncodedBuffer) throws {
+    guard index >= 1, index <= count else { return try vm.encode(.nil, into: buffer) }
+    try vm.encode(in: lua, at: Int32(index), into: buffer)
   }
 }

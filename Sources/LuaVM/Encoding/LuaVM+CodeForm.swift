@@ -2,29 +2,6 @@ internal import CFlowLua
 internal import CLua
 package import FlowBytes
 
-/// What a form of code says about the things in it that only the host knows.
-package protocol LuaCodeDescriber: AnyObject {
-  /// The value to be compared for an object of the host; nil when its type is all. It is asked once for
-  /// each object, so an object may hold itself.
-  func description(of object: AnyObject) throws -> LuaValue?
-  /// Whether a module is a library of Lua or of the host: it stays the same while the state is open.
-  func isLibrary(_ name: ByteString) -> Bool
-  /// How the content of a module counts. A library counts by its name.
-  func content(ofModule name: ByteString) throws -> LuaModuleContent
-}
-
-/// How the content of a module counts in a form of code.
-package enum LuaModuleContent: Sendable {
-  /// By the module's name alone, as a library of Lua.
-  case name
-  /// By the SHA-256 of its files, 32 bytes.
-  case digest([UInt8])
-  /// By its name, and that its file can't be read.
-  case unreadable
-  /// It has no file: values in it count as any other value.
-  case values
-}
-
 extension LuaVM {
   /// A form of a function, or of any other value, that can be compared with one made by another process:
   /// equal bytes mean equal code.
@@ -135,19 +112,6 @@ extension LuaVM {
   }
 }
 
-/// A form of code that is being made.
-final class CodeForming {
-  let describer: any LuaCodeDescriber
-  /// The descriptions of objects, until the form is complete.
-  var held: [LuaReference] = []
-  /// The describer's error.
-  var error: (any Error)?
-
-  init(_ describer: any LuaCodeDescriber) {
-    self.describer = describer
-  }
-}
-
 /// Something that a form of code contains, and how it is reached.
 package struct LuaCodePart {
   /// How the owner refers to it.
@@ -239,34 +203,5 @@ extension LuaCodePart.Value {
     case 16: self = .object
     default: self = .bytes(all)
     }
-  }
-}
-
-/// Visits pairs or fields of a table, over which C walks; an error ends the walk.
-class TableWalk {
-  private var problem: (any Error)?
-
-  /// Visits the pair or field on top of the stack, and leaves it there; false ends the walk.
-  func visit(_ lua: OpaquePointer) throws -> Bool { false }
-
-  /// Walks: `start` calls C with the function and the argument that it gets, and returns the status.
-  final func run(
-    on vm: LuaVM,
-    _ start: (
-      @convention(c) (OpaquePointer, UnsafeMutableRawPointer?) -> Bool, UnsafeMutableRawPointer
-    )
-      -> Int32
-  ) throws {
-    let status = withExtendedLifetime(self) {
-      start(
-        { lua, context in
-          guard let context else { return false }
-          let walk = Unmanaged<TableWalk>.fromOpaque(context).takeUnretainedValue()
-          do { return try walk.visit(lua) } catch { walk.problem = error }
-          return false
-        }, Unmanaged.passUnretained(self).toOpaque())
-    }
-    try vm.check(status)
-    if let problem { throw problem }
   }
 }

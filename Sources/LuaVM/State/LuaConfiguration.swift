@@ -155,20 +155,6 @@ package struct LuaOutputGuard: Sendable {
   }
 }
 
-extension LuaVM {
-  /// Adapts the standard libraries to a sandbox that the process has entered.
-  ///
-  /// - Parameters:
-  ///   - deniesPrograms: Whether `io.popen` says "Permission denied", as the system lets the process start no programs.
-  ///   - temporaryFolder: Where `os.tmpname` and `io.tmpfile` make files; nil for the usual folder.
-  /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  package func confine(deniesPrograms: Bool, temporaryFolder: ByteString?) throws {
-    try enter()
-    let folder = temporaryFolder.map { $0.bytes.map { CChar(bitPattern: $0) } + [0] }
-    try check(flowlua_confine(state, deniesPrograms, folder))
-  }
-}
-
 /// Memory that several states share, each on a thread of its own: what they hold together, with what is held
 /// outside of them for their scripts, stays within one limit.
 ///
@@ -199,34 +185,29 @@ package final class LuaMemoryBudget: @unchecked Sendable {
   package var taken: Int { flowlua_budget_taken(budget) }
 }
 
-extension LuaVM {
-  /// Shares a budget from now on, as long as the state has a limit of its own.
-  package func share(_ budget: LuaMemoryBudget) {
-    checkOwner()
-    if isOpen { flowlua_share_budget(state, budget.budget) }
-  }
-
-  /// Returns room to the budget that the state doesn't use; first collects garbage if others need the room, or
-  /// may: if one of them got less than it needed, or this state has taken much more than after the last time.
-  /// Called where the state has nothing to do at the moment; `isBusy` says that it has unfinished work, for which
-  /// it does this less often.
+/// The destination of the output of a state's scripts: of `print`, `io.write`, `warn`, and of `write` of `io.stdout`
+/// and `io.stderr`. The states of workers have that of their host, and so have the programs that scripts start by
+/// `flow.exec` and `ExecOp` with `tee` or without `capture`.
+///
+/// Not included are the output of programs that `os.execute` and `io.popen` start, which share that of the
+/// process, and what C libraries and files such as `/dev/stdout` write.
+public enum LuaOutput: Sendable {
+  /// Standard output of the process; for warnings and `io.stderr` its standard error.
+  case standardOutput
+  /// Nowhere.
+  case discarded
+  /// A function. It gets the bytes of one call: a line with its line feed from `print`, anything from `write`.
   ///
-  /// - Returns: Whether garbage was collected, whose finalizers may have made something ready.
-  @discardableResult
-  package func settleBudget(isBusy: Bool = false) -> Bool {
-    guard isOpen else { return false }
-    var collects = flowlua_needs_settling(state, !isBusy)
-    if collects {
-      let began = Self.monotonicTime
-      // Others may need room again and again: that must not take all the time of this state's own work.
-      collects = !isBusy || began >= settlesFrom
-      if collects {
-        try? collectGarbage()
-        let end = Self.monotonicTime
-        settlesFrom = end.addingReportingOverflow((end - began) * 20).partialValue
-      }
+  /// It is called on the thread of the script, which waits for it; with workers on several threads at a
+  /// time. It may not use the state.
+  case handler(@Sendable (ByteString) -> Void)
+
+  /// The function that gets the output; nil for that of the process.
+  package var destination: (@Sendable (ByteString) -> Void)? {
+    switch self {
+    case .standardOutput: nil
+    case .discarded: { _ in }
+    case .handler(let handler): handler
     }
-    flowlua_settle(state, !isBusy, collects)
-    return collects
   }
 }

@@ -101,12 +101,6 @@ public struct LuaCall {
     return try vm.value(in: lua, at: Int32(index))
   }
 
-  /// Appends an argument to a buffer, as `LuaVM.encode`.
-  package func encode(_ index: Int, into buffer: EncodedBuffer) throws {
-    guard index >= 1, index <= count else { return try vm.encode(.nil, into: buffer) }
-    try vm.encode(in: lua, at: Int32(index), into: buffer)
-  }
-
   /// The Swift object in an argument, if it has this type. The check looks at the contents of the
   /// userdata, so it is safe with any value from a script, also when the script calls a method by
   /// hand.
