@@ -59,17 +59,17 @@ final class Interpreter {
     }
     signals = Signals(vm)
     deferred.onMake = { [signals, messages, monitors, keeping] host in
-      host.sandbox = { confinement.narrowing(keeping) }
+      host.allowSandbox { confinement.narrowing(keeping) }
       keeping?.begin(host, messages)
       if let workers = arguments.options.workers { host.workerLimit = workers }
-      host.remoteSettings = remote
-      host.remoteKey = remoteKey
-      if let options = arguments.options.remote { host.remoteDefaults = options.defaults }
-      host.hasStartedMachines = hosts != nil
-      host.onWarning = { messages.say($0) }
+      host.remoteOps.settings = remote
+      host.remoteOps.key = remoteKey
+      if let options = arguments.options.remote { host.remoteOps.defaults = options.defaults }
+      host.remoteOps.hasStartedMachines = hosts != nil
+      host.events.onWarning = { messages.say($0) }
       host.deprecations =
         refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }
-      host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
+      host.events.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
       if [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].contains(where: { isatty($0) != 0 }) {
         host.loop.onTerminalRequest = { messages.say("'\($0)' asks on the terminal") }
@@ -84,13 +84,16 @@ final class Interpreter {
           exit(Keeping.resumableStatus)
         }
       }
-      host.onTerminated = { monitors.writeRuns() }
+      host.events.onTerminated = { monitors.writeRuns() }
       if let grace = arguments.options.grace {
         host.loop.cleanupGrace = Duration(clampingSeconds: grace)
       }
       monitors.watch(host)
       if arguments.options.checks {
-        host.onEndOfCheck = { monitors.endCheck(at: $0, because: $1) }
+        let allowsEffects = host.checking?.allowsEffects ?? false
+        host.checking = ScriptHost.Checking(allowsEffects: allowsEffects) {
+          monitors.endCheck(at: $0, because: $1)
+        }
       }
     }
   }

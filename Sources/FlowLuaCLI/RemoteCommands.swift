@@ -57,7 +57,7 @@ struct RemoteCommands {
       let host = try makeHost()
       defer { host.close() }
       offer.workers = arguments.options.workers ?? host.workerLimit
-      host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
+      host.events.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       var result: Result<RemoteMachine, FlowError>?
       try starter?.watch(on: host.loop)
       RemoteMachine.join(settings, offer, host: host) { result = $0 }

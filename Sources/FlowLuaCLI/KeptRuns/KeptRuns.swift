@@ -26,7 +26,7 @@ struct KeptRuns {
       return
     }
     switch arguments.script {
-    case .file(let path): folder = Keeping.folder(besides: Keeping.absolute(path))
+    case .file(let path): folder = Keeping.folder(besides: path.resolvedPath)
     case .standardInput: throw Keeping.misuse("runs are kept only for a script that is a file")
     case nil: folder = Keeping.folder(besides: "")
     }

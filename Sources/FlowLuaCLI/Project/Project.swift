@@ -175,7 +175,7 @@ enum AnnotationFolder {
       }
       say("wrote \(library) (the annotations)")
     }
-    return Keeping.absolute(library)
+    return library.resolvedPath
   }
 
   /// Whether a folder has the annotations of this program.

@@ -31,9 +31,9 @@ final class Session {
     interpreter.messages.program = nil
     if terminal.showsErrors { interpreter.messages.decorate = terminal.decorated }
     defineNames()
-    host.sessionReadsInput = true
+    host.session.readsInput = true
     // A session continues where a script would end: the error that is raised then gives the reason.
-    if host.onEndOfCheck != nil { host.onEndOfCheck = { _, _ in } }
+    host.checking?.onEnd = { _, _ in }
     // On a terminal nothing is stalled: a later line may settle it. A virtual clock stands still
     // while input may come, so it advances before each prompt instead.
     let isVirtual = host.loop.timeSource.isVirtual

@@ -67,7 +67,7 @@ extension ScriptHost {
 
 /// Engine errors that contain more than their tables: the error of Swift code, the end of a
 /// program, or a failed request. Each is kept as long as its table.
-final class KeptErrors {
+final class KeptErrors: HostService {
   /// A table with weak keys: from error tables to errors.
   private var table: LuaReference?
 

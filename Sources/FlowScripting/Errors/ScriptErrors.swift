@@ -100,11 +100,11 @@ extension ScriptHost {
     add("place", error.place)
     add("traceback", error.traceback)
     add("cause", cause)
-    let table = try vm.makeTable(fields: all, metatable: errorMetatable)
+    let table = try vm.makeTable(fields: all, metatable: types.errorMetatable)
     if error.underlying != nil || error.process != nil || error.limit != nil
       || error.request != nil || error.isTransient != nil
     {
-      try keptErrors.keep(error.with { $0.payload = nil }, of: table, self)
+      try service { KeptErrors() }.keep(error.with { $0.payload = nil }, of: table, self)
     }
     return table
   }
@@ -112,7 +112,7 @@ extension ScriptHost {
   /// Whether a value is an error table of this host.
   package func isError(_ value: LuaValue) -> Bool {
     guard case .reference(let reference) = value, reference.kind == .table else { return false }
-    return vm.has(metatable: errorMetatable, reference)
+    return vm.has(metatable: types.errorMetatable, reference)
   }
 
   /// An engine error as its table.
@@ -141,7 +141,7 @@ extension ScriptHost {
     let texts = try vm.texts(
       "kind\0message\0op\0path\0suggestion\0place\0traceback", of: table)
     let kind = texts[0].flatMap { FlowError.Kind(named: $0) } ?? .error
-    let kept = keptErrors.error(of: table, self)
+    let kept = existing(KeptErrors.self)?.error(of: table, self)
     let base = kept?.kind == kind ? kept : nil
     let message = texts[1] ?? ""
     let details = FailureFields(table, self)

@@ -236,7 +236,9 @@ extension ScriptHost {
     return try offload(call) { _ throws(SystemError) in
       try Folders.makeTemporary()
     } answer: { [self] call, path in
-      if let run, onTemporaryFolder?(path, run) == true { return call.answer(.string(path)) }
+      if let run, temporaryFolders.onFolder?(path, run) == true {
+        return call.answer(.string(path))
+      }
       keepTemporaryFolder(path, for: run)
       return call.answer(.string(path))
     }
@@ -244,7 +246,7 @@ extension ScriptHost {
 
   /// Keeps a temporary folder until a run ends, or the script.
   func keepTemporaryFolder(_ path: ByteString, for run: Run?) {
-    guard let run, run.state == .pending else { return temporaryFolders.append(path) }
+    guard let run, run.state == .pending else { return temporaryFolders.paths.append(path) }
     run.adopt(
       OwnedResource(on: run.loop) { [loop = run.loop] done in
         Self.removeTemporaryFolder(path, on: loop, then: done)
@@ -267,10 +269,17 @@ extension ScriptHost {
     }
   }
 
-  /// Removes the temporary folders that were made outside of runs, at the end of the host.
-  func removeTemporaryFolders() {
-    let paths = temporaryFolders
-    temporaryFolders = []
+  /// The temporary folders of the host.
+  var temporaryFolders: TemporaryFolders { service { TemporaryFolders() } }
+}
+
+/// Temporary folders that were made outside of runs; they are removed with the host.
+final class TemporaryFolders: HostService {
+  fileprivate(set) var paths: [ByteString] = []
+  /// Called with a temporary folder and the run that has made it; true if another host keeps the folder. For workers.
+  var onFolder: ((ByteString, Run) -> Bool)?
+
+  func hostDidClose(_ host: ScriptHost) {
     for path in paths { try? TemporaryPaths.shared.removeFolder(path) }
   }
 }

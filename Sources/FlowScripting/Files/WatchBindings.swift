@@ -26,8 +26,11 @@ extension ScriptHost {
 
   /// The type of watches, made with the first one.
   private func watchType() throws -> LuaObjectType<FileWatch> {
-    if let openWatchType { return openWatchType }
-    let made = try vm.defineObjectType(
+    try service { LazyType(try makeWatchType()) }.type
+  }
+
+  private func makeWatchType() throws -> LuaObjectType<FileWatch> {
+    try vm.defineObjectType(
       "watch", of: FileWatch.self,
       methods: [
         "close": LuaMethod(bind { host, call in try host.closeWatch(call, "close") })
@@ -44,13 +47,12 @@ extension ScriptHost {
             }),
         ]
       })
-    openWatchType = made
-    return made
   }
 
   /// The watch on which a method was called.
   private func watch(_ call: LuaCall, _ method: String) throws -> FileWatch {
-    guard let type = openWatchType, let watch = call.object(1, type) else {
+    guard let type = existing(LazyType<FileWatch>.self)?.type, let watch = call.object(1, type)
+    else {
       throw Arguments(self, call, method: method).wrongSelf("watch")
     }
     if watch.loop !== loop {

@@ -154,7 +154,7 @@ extension ScriptHost {
       flow.count(in: memory)
       try checkMemory()
     }
-    if builtFlow == nil, flow.count > 0 { builtFlow = (flow.name, call.origin) }
+    if ending.builtFlow == nil, flow.count > 0 { ending.builtFlow = (flow.name, call.origin) }
     return call.answer(argument: 1)
   }
 
@@ -223,7 +223,7 @@ extension ScriptHost {
   ) throws -> (Object, Arguments) {
     let arguments = Arguments(self, call, method: function)
     guard let object = call.object(1, type) else { throw arguments.wrongSelf(name) }
-    describesFlows = true
+    ending.describesFlows = true
     if mayLackOutcomes, let run = object as? Run { try needOutcome(of: run, call) }
     return (object, arguments)
   }

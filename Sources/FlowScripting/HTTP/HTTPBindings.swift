@@ -47,12 +47,7 @@ extension ScriptHost {
   static let httpMethods: [String] = ["get", "head", "delete", "post", "put", "patch"]
 
   /// The types of `flow.http`, made when first needed.
-  func httpTypes() throws -> HTTPTypes {
-    if let openHTTPTypes { return openHTTPTypes }
-    let made = try HTTPTypes(self)
-    openHTTPTypes = made
-    return made
-  }
+  func httpTypes() throws -> HTTPTypes { try service { try HTTPTypes(self) } }
 
   /// Starts a request: a URL, a table, or a URL and a table; `method` is that of a short form, and
   /// `client` has the fields that its requests have in common.
@@ -115,7 +110,7 @@ extension ScriptHost {
 }
 
 /// The kinds of objects that `flow.http` makes.
-final class HTTPTypes {
+final class HTTPTypes: HostService {
   let response: LuaObjectType<HTTPResponse>
   let body: LuaObjectType<HTTPBodyReader>
   let client: LuaObjectType<ScriptClient>

@@ -30,9 +30,6 @@ package struct AnnotationReader {
     }
   }
 
-  /// The name of the module here: in messages, `flow` is the name of its flows.
-  static let module = "module"
-
   /// By the name that messages use for an object, `op` or `run`; and the module.
   private(set) var classes: [String: Class] = [:]
   private var comment: [String] = []
@@ -127,7 +124,7 @@ package struct AnnotationReader {
     let signature = text.hasSuffix(" end") ? text.dropLast(4) : text
     let words = signature.split(maxSplits: 2) { $0 == "." || $0 == ":" || $0 == "(" }
     guard words.count >= 2 else { return }
-    let owner = words[0] == "flow" ? Self.module : words[0].lowercased()
+    let owner = words[0] == "flow" ? ScriptHost.modulePart : words[0].lowercased()
     classes[owner]?.add(
       words[1],
       Entry(
@@ -138,7 +135,7 @@ package struct AnnotationReader {
   /// The name of objects of `flow.Op`: `op`.
   private static func shortName(_ name: Substring) -> String {
     let title = title(name)
-    return title == "flow" ? module : title.lowercased()
+    return title == "flow" ? ScriptHost.modulePart : title.lowercased()
   }
 
   /// `flow.Task<T>` without the module and without type parameters: `Task`.

@@ -6,7 +6,7 @@ extension ScriptHost {
   /// Cancels everything and ends the process if its end has been requested. A run or task must not
   /// call it.
   package func answerTermination() {
-    if vm.takeTermination() || isTerminating { terminate() }
+    if vm.takeTermination() || ending.isTerminating { terminate() }
   }
 
   /// Unobserved failures; each is returned once.
@@ -20,7 +20,7 @@ extension ScriptHost {
   /// The name in messages for objects of a value's kind; nil for a value that isn't of this host.
   func className(of value: LuaValue) -> String? {
     guard case .reference(let reference) = value, reference.vm === vm else { return nil }
-    if vm.areSame(reference, module) { return AnnotationReader.module }
+    if vm.areSame(reference, module) { return ScriptHost.modulePart }
     if let name = submoduleName(of: reference) { return name }
     if isError(value) { return "error" }
     guard reference.kind == .userdata else { return nil }
@@ -32,7 +32,9 @@ extension ScriptHost {
       types.taskContext.name, types.context.name, types.registry.name, types.secret.name,
       types.step.name, types.handler.name, types.dispatcher.name,
     ]
-    let later = [openWatchType?.name, openHTTPTypes?.response.name]
+    let later = [
+      existing(LazyType<FileWatch>.self)?.type.name, existing(HTTPTypes.self)?.response.name,
+    ]
     return own.contains(name) || later.contains(name) ? name : nil
   }
 
@@ -45,7 +47,7 @@ extension ScriptHost {
   package func members(of value: LuaValue, methodsOnly: Bool) -> [String]? {
     guard let name = className(of: value) else { return nil }
     // Its fields are in the table; those of a submodule that isn't made yet are not.
-    if name == AnnotationReader.module {
+    if name == ScriptHost.modulePart {
       return methodsOnly
         ? [] : Self.submodules.map(\.name).filter { openSubmodules[ByteString($0)] == nil }
     }
@@ -162,7 +164,7 @@ extension ScriptHost {
     {
       return ByteString(text + "\n")
     }
-    let module = reader.members(of: AnnotationReader.module, methodsOnly: false)
+    let module = reader.members(of: ScriptHost.modulePart, methodsOnly: false)
     var known = module.map { "flow." + $0 } + module + StandardLibraryHelp.names
     for part in Self.submodules {
       known += reader.members(of: part.name, methodsOnly: false).map { "\(part.name).\($0)" }
@@ -180,7 +182,7 @@ extension ScriptHost {
   func function(in value: LuaValue) -> (className: String, name: String)? {
     guard case .reference(let function) = value, function.kind == .function else { return nil }
     let tables =
-      [(AnnotationReader.module, module)] + openSubmodules.map { ($0.key.description, $0.value) }
+      [(ScriptHost.modulePart, module)] + openSubmodules.map { ($0.key.description, $0.value) }
     for (className, table) in tables {
       guard let pairs = try? vm.pairs(of: table) else { continue }
       for case (.string(let name), .reference(let other)) in pairs

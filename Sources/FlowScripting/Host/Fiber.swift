@@ -171,10 +171,10 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
   /// Ends the `__close` in which it waits; the other ones are still called.
   private func cut(_ error: FlowError) {
     host.reportCutClose(of: owner, waits: whereItWaits)
-    let outer = host.cutsCloses
-    host.cutsCloses = true
+    let outer = host.waitsInPlace.cutsCloses
+    host.waitsInPlace.cutsCloses = true
     close(error)
-    host.cutsCloses = outer
+    host.waitsInPlace.cutsCloses = outer
   }
 
   /// Ends it at once with `error`: its pending `__close`s run, but no other code of it.

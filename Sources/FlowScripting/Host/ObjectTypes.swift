@@ -21,8 +21,19 @@ final class ObjectTypes {
   /// Contents of `KeptErrors`; no script sees one.
   let failure: LuaObjectType<FlowError>
   let context: LuaHandleType
+  /// The metatable of error tables.
+  let errorMetatable: LuaReference
+  /// The metatable of what `flow.setting` returns.
+  let settingMetatable: LuaReference
+  /// The metatable of the results of `flow.continue`, `flow.finish` and `flow.retry`.
+  let reductionMetatable: LuaReference
 
   init(vm: LuaVM, binder: Binder) throws {
+    errorMetatable = try vm.makeErrorMetatable()
+    settingMetatable = try vm.makeTable(fields: [("__name", "flow.setting")])
+    reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
+    vm.setErrorMetatable(errorMetatable)
+    vm.setSettingMetatable(settingMetatable)
     op = try vm.defineObjectType(
       "op", of: Op.self, methods: binder.bind(ScriptHost.opMethods),
       getter: binder.bind(ScriptHost.opProperty),
@@ -75,6 +86,14 @@ final class ObjectTypes {
 }
 
 extension ScriptHost {
+  /// The kinds of objects that scripts hold.
+  // Unchecked: `makeObjectTypes` made it.
+  var types: ObjectTypes { unsafeDowncast(objectTypes, to: ObjectTypes.self) }
+
+  static func makeObjectTypes(_ vm: LuaVM, _ binder: Binder) throws -> AnyObject {
+    try ObjectTypes(vm: vm, binder: binder)
+  }
+
   /// The op, flow or machine in an argument.
   func op(_ call: LuaCall, _ index: Int) -> Op? {
     call.object(index, types.op) ?? call.object(index, types.flow)
@@ -101,9 +120,11 @@ extension ScriptHost {
     case types.task.name: return call.object(index, types.task) == nil
     case types.taskContext.name: return call.object(index, types.taskContext) == nil
     case types.secret.name: return call.object(index, types.secret) == nil
-    case openPrograms?.lines.name:
-      return openPrograms.map { call.object(index, $0.lines) == nil } ?? false
-    default: return false
+    default:
+      guard let lines = existing(ProgramMethods.self)?.lines, name == lines.name else {
+        return false
+      }
+      return call.object(index, lines) == nil
     }
   }
 

@@ -1,13 +1,19 @@
-internal import FlowEngine
+package import FlowEngine
 internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.sandbox`: restricts the process from now on, and never allows it more.
 extension ScriptHost {
+  /// Allows `flow.sandbox`, which restricts the whole process: `make` returns what it grants in addition to what the script
+  /// names.
+  package func allowSandbox(_ make: @escaping () -> Sandbox) {
+    _ = service { SandboxGrant(make) }
+  }
+
   func installSandbox() {
     define("sandbox") { host, call in
       let arguments = Arguments(host, call, "sandbox")
-      guard var sandbox = host.sandbox?() else {
+      guard var sandbox = host.existing(SandboxGrant.self)?.make() else {
         throw host.usage(call, "bad use of 'sandbox' (the host of the script doesn't allow it)")
       }
       if !arguments.isNil(1) {
@@ -84,4 +90,10 @@ extension ScriptHost {
     }
     return paths
   }
+}
+
+private final class SandboxGrant: HostService {
+  let make: () -> Sandbox
+
+  init(_ make: @escaping () -> Sandbox) { self.make = make }
 }

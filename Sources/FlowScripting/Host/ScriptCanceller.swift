@@ -166,7 +166,24 @@ public final class ScriptCanceller: @unchecked Sendable {
   }
 }
 
+/// What stops everything that a host runs: its canceller, and the limit of its time.
+private final class ScriptLimits: HostService {
+  /// Cancels what the host runs, from any thread; see `ScriptHost.canceller`.
+  var canceller: ScriptCanceller?
+  var time: Duration?
+  /// The alarm at the end of the time.
+  var alarm: LuaAlarm?
+
+  func hostWillClose(_ host: ScriptHost) {
+    alarm = nil
+    canceller?.detach()
+  }
+}
+
 extension ScriptHost {
+  /// The error of a cancellation, which the caller handles from now on; nil if there is none.
+  func takeCancellation() -> FlowError? { existing(ScriptLimits.self)?.canceller?.take() }
+
   /// Cancels what the host runs, from any thread: hand it over before the host's thread is busy.
   ///
   /// ```swift
@@ -174,7 +191,7 @@ extension ScriptHost {
   /// Task { try await shutdownRequest(); canceller.cancel(reason: "shutting down") }
   /// ```
   public var canceller: ScriptCanceller {
-    if let openCanceller { return openCanceller }
+    if let known = limits.canceller { return known }
     let made = ScriptCanceller()
     made.begin()
     attach(made)
@@ -187,22 +204,48 @@ extension ScriptHost {
 
   /// Lets a canceller that was taken for this host, and may have been used, cancel what the host runs.
   func attach(_ canceller: ScriptCanceller) {
-    openCanceller = canceller
+    limits.canceller = canceller
     if isWorker { misuse("the host of a worker has no canceller") }
     canceller.attach(to: self)
   }
 
+  private var limits: ScriptLimits { service { ScriptLimits() } }
+
+  /// How long the host may run scripts from the time at which this is set; nil, the default, for any time. Set on
+  /// the thread of the host; setting it again replaces the limit, and nil removes it.
+  ///
+  /// At its end everything that the host runs is stopped as by `ScriptCanceller.cancel`, busy code as well: runs,
+  /// tasks and the code that executes or waits then, with an error of kind `time`. Cleanups and final steps run. The
+  /// time is that of the system, also on a loop with a virtual clock.
+  ///
+  /// ```swift
+  /// host.timeLimit = .seconds(60)
+  /// ```
+  ///
+  /// The error is thrown once: a host that runs nothing at the end of the limit throws it when it next runs
+  /// something, and can be used again afterwards. The main chunk of `vm.call` can catch the error; code of ops and
+  /// tasks and of `call(_:_:deadline:)` can't. If the system gives no thread for the limit, everything ends at
+  /// once with an error that says so.
+  public var timeLimit: Duration? {
+    get { existing(ScriptLimits.self)?.time }
+    set {
+      limits.time = newValue
+      limitTime()
+    }
+  }
+
   /// Sets the alarm for the time limit, or removes it.
-  func limitTime() {
+  private func limitTime() {
+    let limits = limits
     // A limit that has just ended has made its request.
-    timeAlarm?.cancel()
-    timeAlarm = nil
-    guard isOpen, let timeLimit else { return }
+    limits.alarm?.cancel()
+    limits.alarm = nil
+    guard isOpen, let timeLimit = limits.time else { return }
     let error = FlowError(.time, "the time limit of \(FlowValue.text(of: timeLimit)) was exceeded")
     let canceller = canceller
     let end = LuaVM.monotonicTime.later(by: max(timeLimit, .zero).clampedNanoseconds)
-    timeAlarm = LuaAlarm(at: end) { canceller.cancel(error) }
-    if timeAlarm == nil {
+    limits.alarm = LuaAlarm(at: end) { canceller.cancel(error) }
+    if limits.alarm == nil {
       canceller.cancel(
         FlowError(.error, "the time can't be limited: the system gives no thread for it"))
     }
@@ -213,12 +256,12 @@ extension ScriptHost {
   /// - Parameter isInCode: Whether the state's code is executing, and has called this between two of its
   ///   instructions.
   func takeCancellation(isInCode: Bool) {
-    guard let error = openCanceller?.take() else { return }
-    if loop.pendingTaskCount > 0 { onCancellation?(true) }
+    guard let error = takeCancellation() else { return }
+    if loop.pendingTaskCount > 0 { events.onCancellation?(true) }
     stopTasks(error)
     guard isInCode else { return }
     if !vm.runsScheduledCoroutine {
-      mainCancellation = nil
+      waitsInPlace.cancellation = nil
       let raised = raise(error)
       // The call of a function with a deadline throws it, whatever that function catches.
       if vm.stopCalls(throwing: raised) { return }
@@ -236,7 +279,7 @@ extension ScriptHost {
 
   /// Stops all runs, tasks, programs and requests, and the innermost wait of the main chunk.
   func stopTasks(_ error: FlowError) {
-    if mainWaits > 0 { mainCancellation = error }
+    if waitsInPlace.ofMain > 0 { waitsInPlace.cancellation = error }
     stopLooseWork(error)
     for task in loop.pendingTasks { task.stop(error) }
   }
@@ -250,7 +293,7 @@ extension ScriptHost {
 
   /// Records the end of a wait of the main chunk.
   func endMainWait() {
-    mainWaits -= 1
-    if mainWaits == 0 { mainCancellation = nil }
+    waitsInPlace.ofMain -= 1
+    if waitsInPlace.ofMain == 0 { waitsInPlace.cancellation = nil }
   }
 }

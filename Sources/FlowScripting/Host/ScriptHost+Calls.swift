@@ -27,10 +27,11 @@ extension ScriptHost {
   ) throws -> [LuaValue] {
     let limit = TimeLimit(ContinuousClock.now.duration(to: deadline), on: loop)
     defer { limit.end() }
-    lastCall += 1
-    let id = lastCall
-    defer { callResults[id] = nil }
-    let runner = try vm.uniqueReference(to: callRunner())
+    let calls = try limitedCalls()
+    calls.last += 1
+    let id = calls.last
+    defer { calls.results[id] = nil }
+    let runner = try vm.uniqueReference(to: calls.runner)
     let task = SpawnedTask(self, runner, [.integer(id), .reference(function)] + arguments)
     limit.tasks.add(task)
     limit.begin()
@@ -42,7 +43,7 @@ extension ScriptHost {
     }
     task.markObserved()
     if let error = task.error { throw error }
-    guard let results = callResults[id] else {
+    guard let results = calls.results[id] else {
       throw FlowError(.stalled, "stalled: nothing can end this wait")
     }
     return results
@@ -72,23 +73,36 @@ extension ScriptHost {
     }
   }
 
-  /// A Lua function that calls another one and passes all its results on.
-  private func callRunner() throws -> LuaReference {
-    if let openCallRunner { return openCallRunner }
-    let note = try vm.makeFunction(
-      bind { host, call in
-        guard let id = call.integer(1) else { return call.answer() }
-        host.callResults[id] = try (0..<max(0, call.count - 1)).map { try call.value($0 + 2) }
-        return call.answer()
-      })
-    let maker = try vm.loadOwn(
-      "local note = ... return function(id, f, ...) note(id, f(...)) end", name: "=[flow]")
-    guard case .reference(let made)? = try vm.call(maker, [.reference(note)]).first else {
-      throw LuaError(.runtime, "no function for calls was made")
+  private func limitedCalls() throws -> LimitedCalls {
+    try service {
+      let note = try vm.makeFunction(
+        bind { host, call in
+          guard let id = call.integer(1) else { return call.answer() }
+          host.existing(LimitedCalls.self)?.results[id] = try (0..<max(0, call.count - 1)).map {
+            try call.value($0 + 2)
+          }
+          return call.answer()
+        })
+      let maker = try vm.loadOwn(
+        "local note = ... return function(id, f, ...) note(id, f(...)) end", name: "=[flow]")
+      guard case .reference(let made)? = try vm.call(maker, [.reference(note)]).first else {
+        throw LuaError(.runtime, "no function for calls was made")
+      }
+      return LimitedCalls(runner: made)
     }
-    openCallRunner = made
-    return made
   }
+}
+
+/// The calls of a host with a deadline.
+private final class LimitedCalls: HostService {
+  /// A Lua function that calls another one and passes all its results on.
+  let runner: LuaReference
+  /// The results, by the numbers of the calls.
+  var results: [Int64: [LuaValue]] = [:]
+  /// The number of the last one.
+  var last: Int64 = 0
+
+  init(runner: LuaReference) { self.runner = runner }
 }
 
 /// Conversion between objects of the engine and values of scripts.
@@ -150,11 +164,10 @@ extension ScriptHost {
     vm.onCopiedText = { account.add($0) }
   }
 
-  /// The state has another limit, or none: so do all workers together.
+  /// The state has another limit, or none.
   func memoryLimitChanged() {
     countMemory()
-    memoryBudget?.limit = vm.memoryLimit
-    for pool in openPools { pool.memoryLimitChanged() }
+    workersMemoryLimitChanged()
   }
 
   /// Refuses bytes that a script gives away when the limit is exceeded.

@@ -12,6 +12,24 @@ extension ScriptHost {
     case interrupted
   }
 
+  /// What is known about the end of the script, and what is said then.
+  struct EndState {
+    /// Set once the end of the process has been requested.
+    var isTerminating = false
+    /// Whether everything is being cancelled, as at Ctrl-C.
+    var isCancellingEverything = false
+    /// Whether the last cleanups before that end are executing.
+    var isEndingProcess = false
+    /// The first flow with a step, and the origin of the call that added it.
+    var builtFlow: (name: ByteString, origin: UInt64)?
+    /// Whether a flow was described, or its code digested.
+    var describesFlows = false
+    /// The origin of the first call with an option `cache`.
+    var originOfCache: UInt64?
+    /// The first thousand of the warnings that are given once.
+    var givenWarnings: Set<ByteString> = []
+  }
+
   static let interruption: ByteString = "interrupted!"
   static let termination: ByteString = "terminated"
 
@@ -24,7 +42,7 @@ extension ScriptHost {
     while !isIdle {
       // An op that ignores the first stop is ended by the second.
       isIdle =
-        !loop.run(until: { vm.hasRequest || isTerminating }) && !stalls.failNext(on: loop)
+        !loop.run(until: { vm.hasRequest || ending.isTerminating }) && !stalls.failNext(on: loop)
       switch takeRequest() {
       case .termination:
         terminate()
@@ -43,7 +61,9 @@ extension ScriptHost {
 
   /// Gives a warning, unless it has been given.
   func warnOnce(_ text: ByteString) {
-    guard let onWarning, givenWarnings.count < 1000, givenWarnings.insert(text).inserted else {
+    guard let onWarning = events.onWarning, ending.givenWarnings.count < 1000,
+      ending.givenWarnings.insert(text).inserted
+    else {
       return
     }
     onWarning(text)
@@ -52,15 +72,15 @@ extension ScriptHost {
   /// Warnings at the end of a script of what it has written in vain.
   package var warningsAtEnd: [ByteString] {
     // A script that describes flows, or compares their code, needn't run them.
-    if describesFlows { return [] }
+    if ending.describesFlows { return [] }
     if loop.newestTask == 0 {
-      guard let (name, origin) = builtFlow else { return [] }
+      guard let (name, origin) = ending.builtFlow else { return [] }
       let place = vm.text(ofOrigin: origin)
       return [
         "warning: flow '\(name)' at \(place) was built, but nothing was run: flow:run() is missing"
       ]
     }
-    guard keeping == nil, let originOfCache else { return [] }
+    guard keeping == nil, let originOfCache = ending.originOfCache else { return [] }
     let place = vm.text(ofOrigin: originOfCache)
     return [
       "warning: 'cache' at \(place) has had no effect: without --keep or flow.keep() no result is kept"
@@ -77,13 +97,13 @@ extension ScriptHost {
 
   /// The same because of an error.
   func cancelEverything(_ error: FlowError) {
-    onCancellation?(true)
+    events.onCancellation?(true)
     // Within one of them another one may begin.
-    let isOutermost = !isCancellingEverything
-    isCancellingEverything = true
+    let isOutermost = !ending.isCancellingEverything
+    ending.isCancellingEverything = true
     defer {
-      if isOutermost { isCancellingEverything = false }
-      if !isTerminating { onCancellation?(false) }
+      if isOutermost { ending.isCancellingEverything = false }
+      if !ending.isTerminating { events.onCancellation?(false) }
     }
     stopLooseWork(error)
     var stalls = StallPass(times: 2)
@@ -108,16 +128,16 @@ extension ScriptHost {
   /// An executing op has a moment for its cleanup. The code below, or the wait to which it returns,
   /// calls this again.
   func terminate() {
-    if !isTerminating {
-      isTerminating = true
+    if !ending.isTerminating {
+      ending.isTerminating = true
       keeping?.suspend()
-      onTerminationRequest?()
+      events.onTerminationRequest?()
     }
     guard !vm.runsScheduledCoroutine, !loop.isExecuting else {
-      onCancellation?(true)
+      events.onCancellation?(true)
       for task in loop.pendingTasks { task.cancel(reason: Self.termination) }
       limitCleanup()
-      if isEndingProcess { return }
+      if ending.isEndingProcess { return }
       if vm.runsScheduledCoroutine {
         vm.repeatTerminationAfterActivity()
       } else {
@@ -126,15 +146,12 @@ extension ScriptHost {
       }
       return
     }
-    isEndingProcess = true
+    ending.isEndingProcess = true
     cancelEverything(reason: Self.termination)
-    if let remote = openRemote {
-      remote.close(isTerminated: true)
-      _ = loop.run { remote.hasEnded }
-    }
-    onTerminated?()
+    closeRemote(isTerminated: true)
+    events.onTerminated?()
     TemporaryPaths.shared.removeAll()
-    onTermination?()
+    events.onTermination?()
   }
 
   /// Handles requests while ops execute that neither run Lua code nor wait. A signal cancels them; their
@@ -145,7 +162,7 @@ extension ScriptHost {
     if vm.takeAttention() { vm.onAttention?() }
     let isEnd = vm.isAskedToEnd
     guard isEnd || vm.isAskedToInterrupt else { return }
-    onCancellation?(true)
+    events.onCancellation?(true)
     if isEnd { keeping?.suspend() }
     for task in isEnd ? loop.pendingTasks : chunk?.tasks.all ?? loop.pendingTasks {
       task.cancel(reason: isEnd ? Self.termination : Self.interruption)
@@ -158,7 +175,7 @@ extension ScriptHost {
     guard executesCleanup else {
       let isWithin = currentOp != nil || currentTask != nil
       // The cleanup of its op follows.
-      if isWithin { onCancellation?(true) }
+      if isWithin { events.onCancellation?(true) }
       chunk?.noteInterruption(isWithin: isWithin)
       return true
     }
@@ -168,7 +185,7 @@ extension ScriptHost {
 
   /// An interruption in a cleanup: it cancels everything else.
   private func interruptAround(_ error: FlowError) {
-    onCancellation?(true)
+    events.onCancellation?(true)
     for task in loop.pendingTasks { task.stop(error) }
     limitCleanup()
   }
@@ -209,11 +226,11 @@ extension ScriptHost {
   /// elsewhere.
   func takeRequest() -> Request? {
     if vm.takeAttention() { vm.onAttention?() }
-    let isTermination = vm.takeTermination() || isTerminating
+    let isTermination = vm.takeTermination() || ending.isTerminating
     let isInterruption = vm.takeInterruption()
     if isTermination { return .termination }
     if isInterruption { return .interruption }
-    return openCanceller?.take().map { .cancellation($0) }
+    return takeCancellation().map { .cancellation($0) }
   }
 
   /// Handles a request while the main chunk, or a C function, waits in place.

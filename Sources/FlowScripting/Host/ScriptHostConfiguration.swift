@@ -92,15 +92,18 @@ extension ScriptHost {
     try refuseWhileChecking(call, function)
   }
 
+  /// The name of the module itself among its parts: in messages, `flow` is the name of its flows.
+  static let modulePart: String = "module"
+
   /// Whether the host allows what a function of the module, or of a part of it, does.
   func allows(_ name: String, of part: String) -> Bool {
     switch (part, name) {
-    case ("fs", _), (AnnotationReader.module, "fs"), (AnnotationReader.module, "read"),
+    case ("fs", _), (Self.modulePart, "fs"), (Self.modulePart, "read"),
       ("json", "read"),
       ("json", "write"):
       allows(.files)
-    case ("http", _), (AnnotationReader.module, "http"): allows(.requests)
-    case (AnnotationReader.module, "exec"): allows(.programs)
+    case ("http", _), (Self.modulePart, "http"): allows(.requests)
+    case (Self.modulePart, "exec"): allows(.programs)
     default: true
     }
   }

@@ -3,6 +3,11 @@ internal import FlowEngine
 
 /// The parts of the module `flow` that have names of their own, such as `flow.testing`. A part is made
 /// when a script first reads the field or requires it, so a script without it pays nothing.
+final class Submodules: HostService {
+  /// Those that have been used, by their names in `flow`.
+  var opened: [ByteString: LuaReference] = [:]
+}
+
 extension ScriptHost {
   /// A part of the module.
   struct Submodule: Sendable {
@@ -48,13 +53,14 @@ extension ScriptHost {
   /// The submodule with this name in `flow`, always the same table; nil for an unknown name, and in a
   /// worker for one that only the main script has.
   func submodule(_ name: ByteString) throws -> LuaReference? {
-    if let open = openSubmodules[name] { return open }
+    let open = service { Submodules() }
+    if let known = open.opened[name] { return known }
     let text = name.description
     guard let found = Self.submodules.first(where: { $0.name == text }),
       found.worksInWorkers || !isWorker
     else { return nil }
     let made = try found.make(self)
-    openSubmodules[name] = made
+    open.opened[name] = made
     // From now on a field of the module, found without the host.
     try vm.set(.reference(made), text, in: module)
     return made
@@ -63,5 +69,10 @@ extension ScriptHost {
   /// The name of a submodule whose table this is.
   func submoduleName(of value: LuaReference) -> String? {
     openSubmodules.first { vm.areSame($0.value, value) }?.key.description
+  }
+
+  /// The submodules that have been used, by their names in `flow`.
+  var openSubmodules: [ByteString: LuaReference] {
+    existing(Submodules.self)?.opened ?? [:]
   }
 }

@@ -75,6 +75,13 @@ extension ScriptHost {
     case refused
   }
 
+  /// The effect of a script that uses something deprecated; set it before the first worker is needed, as workers keep
+  /// what it was then. Code on other machines reports nothing.
+  public var deprecations: Deprecations {
+    get { existing(DeprecationReports.self)?.effect ?? .ignored }
+    set { service { DeprecationReports() }.effect = newValue }
+  }
+
   /// Warns that a script uses something deprecated, in the way that `deprecations` says. Call it in a function, in a
   /// method, in a property or in the closure of an `OpClass`, on the thread of the host: the warning has the line of
   /// the script that is calling.
@@ -111,9 +118,9 @@ extension ScriptHost {
 
   /// Reports a deprecation with its place, unless it has been reported.
   func reportDeprecation(_ text: ByteString) {
-    guard case .reported(let report) = deprecations,
-      reportedDeprecations.count < Self.deprecationLimit,
-      reportedDeprecations.insert(text).inserted
+    guard let reports = existing(DeprecationReports.self),
+      case .reported(let report) = reports.effect,
+      reports.texts.count < Self.deprecationLimit, reports.texts.insert(text).inserted
     else { return }
     report(text)
   }
@@ -140,4 +147,10 @@ extension ScriptHost {
       return call.answer()
     }
   }
+}
+
+private final class DeprecationReports: HostService {
+  var effect = ScriptHost.Deprecations.ignored
+  /// Those that have been reported.
+  var texts: Set<ByteString> = []
 }

@@ -309,7 +309,22 @@ private final class RefusingKeeper: RunKeeper {
   func decide(_ work: KeptWork) -> KeepingDecision { .refuse(error) }
 }
 
+/// How the runs of a host's script are kept.
+package final class HostKeeping: HostService {
+  /// What keeps them; nil for nothing.
+  fileprivate(set) var present: ScriptKeeping?
+  /// How runs are kept that the script itself wants to be kept; nil, the default, refuses that.
+  package var defaults: (() -> ScriptKeeping.Options)?
+  /// Called when runs of the script begin to be kept.
+  package var onBegin: ((ScriptKeeping) -> Void)?
+}
+
 extension ScriptHost {
+  package var hostKeeping: HostKeeping { service { HostKeeping() } }
+
+  /// What keeps the runs of the script; nil for nothing.
+  package var keeping: ScriptKeeping? { existing(HostKeeping.self)?.present }
+
   /// Keeps all runs that the script starts from now on.
   ///
   /// - Parameters:
@@ -325,9 +340,9 @@ extension ScriptHost {
   ) -> ScriptKeeping {
     if let keeping { return keeping }
     let keeping = ScriptKeeping(options, self, warn: warn)
-    self.keeping = keeping
+    hostKeeping.present = keeping
     (waitingLoops.first ?? loop).runMonitors.append(keeping)
-    onKeeping?(keeping)
+    hostKeeping.onBegin?(keeping)
     return keeping
   }
 
@@ -337,14 +352,14 @@ extension ScriptHost {
     resuming resumption: ScriptKeeping.Resumption = .none
   ) throws -> ScriptKeeping {
     if let keeping { return keeping }
-    guard !isWorker, var options = keepingDefaults?() else {
+    guard !isWorker, var options = hostKeeping.defaults?() else {
       throw FlowError.usage(
         isWorker
           ? "runs of a worker can't be kept: keep the one that starts the op"
           : "runs can't be kept: there is no script file to keep them for")
     }
     options.resumption = resumption
-    let keeping = makeKeeping(options) { [onWarning] in onWarning?($0) }
+    let keeping = makeKeeping(options) { [events] in events.onWarning?($0) }
     keeping.isOfScript = true
     return keeping
   }

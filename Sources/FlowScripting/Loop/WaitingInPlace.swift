@@ -7,14 +7,14 @@ extension ScriptHost: LuaScheduler {
   /// Runs the loop until the wait is ready, or until the waiting code has to stop.
   package func pump(_ wait: LuaWait) {
     let code = CodeInPlace(self)
-    let isClosing = !cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
+    let isClosing = !waitsInPlace.cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
     let isCleanup = isClosing || vm.runsScheduledCoroutine && executesCleanup
     let isMain = !vm.runsScheduledCoroutine
-    if isMain { mainWaits += 1 }
+    if isMain { waitsInPlace.ofMain += 1 }
     defer {
       if isMain { endMainWait() }
       // The code that continues may be busy for long.
-      openRemote?.sendWaitingReplies()
+      sendWaitingReplies()
     }
     var stalls = StallPass(times: 1)
     while !wait.isReady {
@@ -31,12 +31,12 @@ extension ScriptHost: LuaScheduler {
         wait.fail(raise(code.expire()))
       } else if vm.isEnclosureStopped {
         wait.fail(raise(.cancelled()))
-      } else if isMain, let error = mainCancellation.take() {
+      } else if isMain, let error = waitsInPlace.cancellation.take() {
         wait.fail(raise(error))
       } else if loop.run(until: {
         wait.isReady || vm.hasRequest || vm.isAskedToStop
-          || !isCleanup && isTerminating || !isSpared && code.stopError != nil
-          || isMain && mainCancellation != nil
+          || !isCleanup && ending.isTerminating || !isSpared && code.stopError != nil
+          || isMain && waitsInPlace.cancellation != nil
       }) {
         if isCleanup {
           if vm.hasRequest { answerInCleanup() }
@@ -58,6 +58,16 @@ extension ScriptHost: LuaScheduler {
   }
 }
 
+/// The waits of a host's code that can't be parked.
+struct WaitsInPlace {
+  /// How many waits of the main chunk run the loop.
+  var ofMain = 0
+  /// The error for the innermost of those waits, if code above it has taken a cancellation.
+  var cancellation: FlowError?
+  /// Whether the running `__close`s belong to a coroutine after its grace: they may not wait.
+  var cutsCloses = false
+}
+
 /// The code below on the stack, on top of which the loop runs.
 struct CodeInPlace {
   private let host: ScriptHost
@@ -75,7 +85,7 @@ struct CodeInPlace {
 
   /// Whether the wait has to do more than run the loop.
   var hasToLook: Bool {
-    host.vm.hasRequest || host.isTerminating || host.vm.isAskedToStop || stopError != nil
+    host.vm.hasRequest || host.ending.isTerminating || host.vm.isAskedToStop || stopError != nil
   }
 
   /// The error that stops the code; nil if only the watchdog stops it.

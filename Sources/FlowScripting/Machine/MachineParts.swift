@@ -45,23 +45,6 @@ final class HandlerPart {
   }
 }
 
-/// A result of `reduce`: a value with one of these marks, made by the function of this name.
-enum ReductionMark: Int32, CaseIterable {
-  case `continue` = 1
-  case finish = 2
-  case retry = 3
-
-  /// The function's name in the module. Not by reflection, because its first use would cost each
-  /// script that requires the module half a millisecond.
-  var name: String {
-    switch self {
-    case .continue: "continue"
-    case .finish: "finish"
-    case .retry: "retry"
-    }
-  }
-}
-
 /// The functions of the module for writing machines.
 extension ScriptHost {
   func installMachineParts() throws {
@@ -96,7 +79,7 @@ extension ScriptHost {
       return call.answer(part, host.types.step)
     }
     for mark in ReductionMark.allCases {
-      let marker = try vm.makeMarker(mark.rawValue, metatable: reductionMetatable)
+      let marker = try vm.makeMarker(mark.rawValue, metatable: types.reductionMetatable)
       try vm.set(.reference(marker), mark.name, in: module)
     }
   }

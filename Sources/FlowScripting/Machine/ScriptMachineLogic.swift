@@ -407,3 +407,20 @@ extension ScriptMachineLogic: LuaCode {
     return values
   }
 }
+
+/// A result of `reduce`: a value with one of these marks, made by the function of this name.
+enum ReductionMark: Int32, CaseIterable {
+  case `continue` = 1
+  case finish = 2
+  case retry = 3
+
+  /// The function's name in the module. Not by reflection, because its first use would cost each
+  /// script that requires the module half a millisecond.
+  var name: String {
+    switch self {
+    case .continue: "continue"
+    case .finish: "finish"
+    case .retry: "retry"
+    }
+  }
+}

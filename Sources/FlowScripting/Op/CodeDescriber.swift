@@ -2,12 +2,6 @@ internal import FlowEngine
 internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
-/// Code of a script that something of the engine holds.
-protocol LuaCode: AnyObject {
-  /// The values that make up the code, for forms of code that contain the holder.
-  var codeValues: [LuaValue] { get throws }
-}
-
 extension ScriptHost {
   /// The form of a function, or of a table of code, with its bound arguments.
   func codeForm(of value: LuaReference, arguments: LuaReference? = nil) throws -> CodeForm {
@@ -100,7 +94,7 @@ final class CodeDescriber: LuaCodeDescriber {
 
   func content(ofModule name: ByteString) throws -> LuaModuleContent {
     if let known = modules[name] { return known }
-    let content = try host.moduleDigests.content(of: name)
+    let content = try ModuleDigests.of(host).content(of: name)
     modules[name] = content
     return content
   }

@@ -13,7 +13,7 @@ struct ModuleSource: Sendable, Equatable {
 /// text requires, so that a change of any of them changes the digest.
 ///
 /// The files are those that `require` would find now. Files that haven't changed are read once.
-final class ModuleDigests {
+final class ModuleDigests: HostService {
   /// A file that was read.
   private struct File {
     let device: UInt64
@@ -48,6 +48,9 @@ final class ModuleDigests {
   init(_ vm: LuaVM) {
     self.vm = vm
   }
+
+  /// Those of a host, which reads no file twice.
+  static func of(_ host: ScriptHost) -> ModuleDigests { host.service { ModuleDigests(host.vm) } }
 
   /// How the content of a module counts.
   func content(of name: ByteString) throws -> LuaModuleContent {

@@ -2,16 +2,18 @@ public import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// The ops written in Swift, by name: the contents of `flow.ops`.
-final class OpRegistry {
+final class OpRegistry: HostService {
   private var ops: [ByteString: Op] = [:]
   /// What to use instead of deprecated ones.
   private(set) var advice: [ByteString: ByteString] = [:]
   /// Adds the ops of flowlua; called when an op is first added or looked up.
-  var addBuiltIns: (() -> Void)?
+  private var addBuiltIns: (() -> Void)?
   /// The names in order; empty until they are needed.
   private var sorted: [ByteString] = []
   /// The function that `pairs(flow.ops)` calls; made on first use.
   var iterator: LuaReference?
+
+  init(addBuiltIns: @escaping () -> Void) { self.addBuiltIns = addBuiltIns }
 
   subscript(name: ByteString) -> Op? {
     complete()
@@ -48,7 +50,7 @@ final class OpRegistry {
   }
 
   /// Releases all ops: one that a script made keeps the host alive.
-  func removeAll() {
+  func hostDidClose(_ host: ScriptHost) {
     addBuiltIns = nil
     ops = [:]
     advice = [:]
@@ -77,6 +79,11 @@ final class OpRegistry {
 }
 
 extension ScriptHost {
+  /// The ops in `flow.ops`.
+  var registry: OpRegistry {
+    service { OpRegistry { [unowned self] in registerBuiltInOps() } }
+  }
+
   /// Makes an op, or a flow, available to scripts: they find it in `flow.ops` by its name and use
   /// it like one of their own. Registering a name twice ends the process with a message, unless the second
   /// one is `replacing` the first.

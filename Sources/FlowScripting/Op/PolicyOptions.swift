@@ -1,19 +1,6 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// The thread of an op written in Lua.
-enum OpThread: String {
-  /// On the thread of the script, like its other code.
-  case main
-  /// In a worker.
-  case worker
-  /// In a worker of any machine that has joined.
-  case remote
-
-  /// The words that scripts write, for messages.
-  static let expected = "\"main\", \"worker\" or \"remote\" expected"
-}
-
 /// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo`, `thread`, `memory` and `tags` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that this type reads.
@@ -54,7 +41,7 @@ struct PolicyOptions {
     cache = try Self.cache(options)
     if cache != nil {
       let host = options.arguments.host
-      host.originOfCache = host.originOfCache ?? options.arguments.call.origin
+      host.ending.originOfCache = host.ending.originOfCache ?? options.arguments.call.origin
     }
     undo = try options.function("undo").map { ScriptOpBody(options.arguments.host, $0) }
     thread = try options.string("thread").map { name in
@@ -186,13 +173,7 @@ struct PolicyOptions {
 
 extension PolicyOptions {
   /// The undo for an op, with the arguments that are bound to the op.
-  func undo(of op: Op) -> ScriptOpBody? {
-    switch op.body {
-    case let body as ScriptOpBody: undo?.binding(body.arguments, count: body.argumentCount)
-    case let body as WorkerOpBody: undo?.binding(body.arguments, count: body.argumentCount)
-    default: undo
-    }
-  }
+  func undo(of op: Op) -> ScriptOpBody? { undo?.binding(as: op) }
 }
 
 extension ScriptHost {

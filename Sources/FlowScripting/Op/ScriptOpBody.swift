@@ -1,15 +1,22 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
+/// The body of an op written in Lua, wherever it runs.
+protocol LuaOpBody: OpBody {
+  /// The function, without the bound arguments.
+  var function: LuaReference { get }
+  /// A table of the bound arguments; nil without any.
+  var arguments: LuaReference? { get }
+  var argumentCount: Int { get }
+}
+
 /// The body of an op written in Lua: a function that runs as a coroutine on the main loop.
-final class ScriptOpBody: OpBody {
+final class ScriptOpBody: LuaOpBody {
   // A Swift program may keep the op longer than the host. The cycle ends when the host is closed.
   private let host: ScriptHost
   private let callback: LuaCallback
 
-  /// The function, without the bound arguments.
   var function: LuaReference { callback.function }
-  /// A table of the bound arguments; nil without any.
   let arguments: LuaReference?
   let argumentCount: Int
   /// Whether its result is the key of a cache.
@@ -36,6 +43,12 @@ final class ScriptOpBody: OpBody {
     ScriptOpBody(
       host, function, arguments: arguments, argumentCount: count, isCacheKey: isCacheKey,
       returnsAnything: returnsAnything)
+  }
+
+  /// The same with the arguments that are bound to an op.
+  func binding(as op: Op) -> ScriptOpBody {
+    guard let body = op.body as? any LuaOpBody else { return self }
+    return binding(body.arguments, count: body.argumentCount)
   }
 
   var mayBeBusy: Bool { true }
@@ -116,7 +129,8 @@ final class ScriptOpBody: OpBody {
   /// Warns once that a function of a script returns what nobody gets: ops give values by `ctx:set`.
   private func noteDropped(_ value: LuaValue, _ context: OpContext) {
     if case .nil = value { return }
-    guard !returnsAnything, host.onWarning != nil, let place = host.vm.place(of: function) else {
+    guard !returnsAnything, host.events.onWarning != nil, let place = host.vm.place(of: function)
+    else {
       return
     }
     host.warnOnce(
@@ -225,13 +239,7 @@ final class ScriptCacheKey: CacheKeyFunction, @unchecked Sendable {
   }
 
   /// The function with the arguments that are bound to the op.
-  func body(for op: Op) -> any OpBody {
-    switch op.body {
-    case let body as ScriptOpBody: function.binding(body.arguments, count: body.argumentCount)
-    case let body as WorkerOpBody: function.binding(body.arguments, count: body.argumentCount)
-    default: function
-    }
-  }
+  func body(for op: Op) -> any OpBody { function.binding(as: op) }
 }
 
 /// `when` and `delay` of a `retry`, as functions written in Lua: coroutines on the main thread, so they may

@@ -1,6 +1,28 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
+/// What the ops around other ops share.
+private final class Wrappers: HostService {
+  /// Makes the Lua functions of wrapping ops.
+  let factory: LuaReference
+  /// The ops that are being released; see `release(_:)`.
+  private var released: [Unmanaged<Op>] = []
+
+  init(factory: LuaReference) { self.factory = factory }
+
+  /// Releases a wrapped op and, in the same loop, those within it that nothing else holds.
+  func release(_ op: Unmanaged<Op>) {
+    released.append(op)
+    guard released.count == 1 else { return }
+    var index = 0
+    while index < released.count {
+      released[index].release()
+      index += 1
+    }
+    released = []
+  }
+}
+
 /// `flow.wrap`: ops around other ops.
 extension ScriptHost {
   func installWrap() {
@@ -69,35 +91,22 @@ extension ScriptHost {
   fileprivate func makeWrapper(
     _ function: LuaReference, around name: ByteString
   ) throws -> LuaReference {
-    let factory: LuaReference
-    if let wrapperFactory {
-      factory = wrapperFactory
-    } else {
-      let maker = try vm.loadOwn(Self.wrapperChunk, name: "=[flow]")
-      let run = try vm.makeFunction(bind { host, call in try host.runWrapped(call) })
-      guard case .reference(let made)? = try vm.call(maker, [.reference(run)]).first else {
-        throw LuaError(.runtime, "flow.wrap made no function")
-      }
-      factory = made
-      wrapperFactory = made
-    }
-    let made = try vm.call(factory, [.reference(function), .string(name)]).first
+    let made = try vm.call(wrappers().factory, [.reference(function), .string(name)]).first
     guard case .reference(let wrapper)? = made else {
       throw LuaError(.runtime, "flow.wrap made no function")
     }
     return wrapper
   }
 
-  /// Releases a wrapped op and, in the same loop, those within it that nothing else holds.
-  fileprivate func release(_ op: Unmanaged<Op>) {
-    releasedOps.append(op)
-    guard releasedOps.count == 1 else { return }
-    var index = 0
-    while index < releasedOps.count {
-      releasedOps[index].release()
-      index += 1
+  fileprivate func wrappers() throws -> Wrappers {
+    try service {
+      let maker = try vm.loadOwn(Self.wrapperChunk, name: "=[flow]")
+      let run = try vm.makeFunction(bind { host, call in try host.runWrapped(call) })
+      guard case .reference(let made)? = try vm.call(maker, [.reference(run)]).first else {
+        throw LuaError(.runtime, "flow.wrap made no function")
+      }
+      return Wrappers(factory: made)
     }
-    releasedOps = []
   }
 
   private static let wrapperChunk: ByteString = """
@@ -119,6 +128,8 @@ final class WrappedOpBody: OpBody {
   // Unmanaged, because a deinitializer can't take a stored op out, and releasing it there would recurse as deep as ops
   // are wrapped. Safe: it was retained for this body, and nothing reads it after the deinitializer.
   private let held: Unmanaged<Op>
+  // Kept here: an op may be released after its host was closed.
+  private let wrappers: Wrappers
   private let code: ScriptOpBody
   /// The declarations of the op around it; nil for those of the inner one.
   private let needs, gives: [Declaration]?
@@ -131,13 +142,14 @@ final class WrappedOpBody: OpBody {
     self.function = function
     self.needs = needs
     self.gives = gives
+    wrappers = try host.wrappers()
     held = .passRetained(inner)
     code = ScriptOpBody(
       host, try host.makeWrapper(function, around: inner.name), arguments: arguments,
       argumentCount: argumentCount, returnsAnything: true)
   }
 
-  deinit { host.release(held) }
+  deinit { wrappers.release(held) }
 
   var inner: Op? { wrapped }
 

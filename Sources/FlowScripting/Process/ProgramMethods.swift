@@ -3,18 +3,24 @@ internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// The methods of a task that only a program has. They are made when a script first uses one of them.
-struct ProgramMethods {
+final class ProgramMethods: HostService {
   /// `lines`, `write` and `close_stdin`.
   let methods: [ByteString: LuaReference]
   /// Results of `program:lines()`.
   let lines: LuaObjectType<ProgramLines>
+
+  fileprivate init(methods: [ByteString: LuaReference], lines: LuaObjectType<ProgramLines>) {
+    self.methods = methods
+    self.lines = lines
+  }
 }
 
 extension ScriptHost {
   /// The methods of programs.
-  func programs() throws -> ProgramMethods {
-    if let openPrograms { return openPrograms }
-    let made = ProgramMethods(
+  func programs() throws -> ProgramMethods { try service { try makePrograms() } }
+
+  private func makePrograms() throws -> ProgramMethods {
+    ProgramMethods(
       methods: [
         "lines": try vm.makeFunction(bind { try $0.programLines($1) }),
         "write": try vm.makeFunction(bind { try $0.writeToProgram($1) }),
@@ -29,8 +35,6 @@ extension ScriptHost {
             "__tostring": LuaMethod(bind { _, call in call.answer(.string("lines of a program")) }),
           ]
         }))
-    openPrograms = made
-    return made
   }
 
   private func program(_ call: LuaCall, _ function: String) throws -> (ProcessTask, Arguments) {

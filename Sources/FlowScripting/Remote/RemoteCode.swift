@@ -4,7 +4,7 @@ internal import FlowRemote
 
 /// The function of an op as other machines get it: with the modules in Lua that it may require. It travels once, as an
 /// object whose name is its digest.
-struct RemoteCode {
+final class RemoteCode {
   /// The SHA-256 of the bytes, in hexadecimal digits.
   let name: ByteString
   /// Sealed if there is a key.
@@ -26,7 +26,7 @@ struct RemoteCode {
   init(
     _ function: LuaReference, _ package: CodePackage, of host: ScriptHost, _ seal: RemoteSeal?
   ) throws {
-    let (lua, native) = try host.moduleDigests.sources(of: host.modules(usedBy: function))
+    let (lua, native) = try ModuleDigests.of(host).sources(of: host.modules(usedBy: function))
     let content = RemoteProtocol.message(
       Content(
         function: package.withUnsafeBytes { ByteString($0) }, modules: lua, native: native))
@@ -37,6 +37,20 @@ struct RemoteCode {
   /// Reads an object; nil for anything else.
   static func read(_ bytes: [UInt8]) -> Content? {
     RemoteProtocol.read(bytes)
+  }
+}
+
+extension WorkerFunction {
+  /// The function with its modules, for other machines. The seal has to be the same each time.
+  func remoteCode(_ seal: RemoteSeal?) throws(FlowError) -> RemoteCode {
+    if let made = travelling as? RemoteCode { return made }
+    do {
+      let made = try RemoteCode(function, code.package, of: host, seal)
+      travelling = made
+      return made
+    } catch {
+      throw host.flowError(unpacking: error)
+    }
   }
 }
 

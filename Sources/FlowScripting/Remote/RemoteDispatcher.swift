@@ -68,7 +68,7 @@ final class RemoteDispatcher {
     seal = try settings.seal()
     secrets = RemoteSecrets(settings, host.loop)
     machines = RemoteMachines(seal)
-    machines.onMismatch = { [weak host] in host?.onWarning?($0) }
+    machines.onMismatch = { [weak host] in host?.events.onWarning?($0) }
   }
 
   deinit {
@@ -81,10 +81,11 @@ final class RemoteDispatcher {
   /// Puts a task into the queue; it ends with the error if that isn't possible.
   func submit(
     _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ function: WorkerFunction,
-    _ tags: RemoteTags, files: RemoteOpFiles = RemoteOpFiles(),
-    keeping: (any KeptExecution)? = nil
+    _ tags: RemoteTags, of context: OpContext? = nil
   ) throws(FlowError) {
     try settings.check()
+    let files = context.map { RemoteOpFiles($0) } ?? RemoteOpFiles()
+    let keeping = context?.keeping
     let made = Job(
       task, number, try secrets.sent(job), try function.remoteCode(seal), tags, files,
       settings.shared,
@@ -173,7 +174,7 @@ final class RemoteDispatcher {
 
   private func opened(_ queue: RemoteQueue) {
     do throws(FlowError) {
-      queue.onForgery = { [weak self] in self?.host.onWarning?($0) }
+      queue.onForgery = { [weak self] in self?.host.events.onWarning?($0) }
       try queue.connection.subscribe("flowlua.here") { [weak self] in
         if self?.machines.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
         self?.outbox?.look()
@@ -583,7 +584,7 @@ final class RemoteDispatcher {
     let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
     let unwinding = loop.gracePeriod.clampedNanoseconds
     let limit = cleanup.later(by: cleanup).later(by: unwinding).later(by: 2_000_000_000)
-    let isEnd = host.isTerminating || host.isCancellingEverything
+    let isEnd = host.ending.isTerminating || host.ending.isCancellingEverything
     let isUnheard = !machines.isThere(job.machine) || lostAt != nil && isEnd
     if now - job.since > limit || isUnheard, now - job.since > 1_000_000_000 {
       end(job, stop.error(on: host))

@@ -435,7 +435,7 @@ package final class RemoteMachine {
       let made = RemoteSession(script, pool, settings, queue)
       if !reply.isEmpty { made.doubtUntil = LuaVM.monotonicTime.later(by: RemoteQueue.doubt) }
       sessions[script] = made
-      host.sessionPools.append(pool)
+      host.workerPools.ofSessions.append(pool)
       then(made)
     }
   }
@@ -571,7 +571,7 @@ package final class RemoteMachine {
       isClosed = true
       closingPools -= 1
       for lease in abandoned { lease.drop() }
-      host.sessionPools.removeAll { $0 === pool }
+      host.workerPools.ofSessions.removeAll { $0 === pool }
       pool.onReport = nil
       pool.close()
       leaveIfDone()
@@ -629,6 +629,17 @@ package final class RemoteMachine {
       queue.close()
       external.end()
       onLeft.take()?()
+    }
+  }
+}
+
+extension RemoteMachine.Offer {
+  /// Refuses a text that doesn't have one to four tags.
+  package static func check(tags text: ByteString) throws(FlowError) {
+    do throws(RemoteTags.Problem) {
+      if try RemoteTags(text).isEmpty { throw RemoteTags.Problem(text: "'\(text)' has no tag") }
+    } catch {
+      throw .usage(error.text)
     }
   }
 }

@@ -12,7 +12,52 @@ package struct RemoteDefaults: Sendable {
   package init() {}
 }
 
+/// How the ops of a host with `thread = "remote"` execute.
+package final class RemoteOps: HostService {
+  /// The server whose machines execute them; nil for none. Set it before the first of them starts.
+  package var settings: RemoteSettings?
+  /// What `flow.remote` takes for fields that it isn't given.
+  package var defaults = RemoteDefaults()
+  /// Whether machines have been started that join this server, and no other.
+  package var hasStartedMachines = false
+  /// The text of `FLOWLUA_REMOTE_KEY` for the server of `flow.remote`.
+  package var key: ByteString?
+  /// The jobs on other machines, once there have been some.
+  fileprivate(set) var dispatcher: RemoteDispatcher?
+
+  func hostWillClose(_ host: ScriptHost) {
+    dispatcher?.close()
+    dispatcher = nil
+  }
+}
+
 extension ScriptHost {
+  package var remoteOps: RemoteOps { service { RemoteOps() } }
+
+  /// Makes a task on another machine stop; false if it isn't one.
+  func stopRemote(_ number: UInt64, _ error: FlowError) -> Bool {
+    existing(RemoteOps.self)?.dispatcher?.stop(number, error) == true
+  }
+
+  /// Sends replies that wait for further ones, because code may be busy for long from now on.
+  func sendWaitingReplies() { existing(RemoteOps.self)?.dispatcher?.sendWaitingReplies() }
+
+  /// Ends the jobs on other machines, for a process that ends next: the server has received what was sent to it then, unless
+  /// it hasn't taken that for 1 s.
+  func closeRemote(isTerminated: Bool) {
+    guard let remote = existing(RemoteOps.self)?.dispatcher else { return }
+    remote.close(isTerminated: isTerminated)
+    _ = loop.run { remote.hasEnded }
+  }
+
+  /// Closes the host, for a process that ends next: a server of remote ops has received what was sent to it then, unless
+  /// it hasn't taken that for 1 s.
+  package func closeAtExit() {
+    let remote = existing(RemoteOps.self)?.dispatcher
+    close()
+    if let remote { _ = loop.run { remote.hasEnded } }
+  }
+
   /// Whether ops with `thread = "remote"` execute on other machines: else in workers, as in tests.
   var usesRemote: Bool { waitingLoops.isEmpty && loop.processReplacement == nil }
 
@@ -33,13 +78,15 @@ extension ScriptHost {
     key: String? = nil
   ) throws(FlowError) {
     loop.checkThread()
-    guard openRemote == nil else { throw .usage("an op with thread = \"remote\" has started") }
+    guard remoteOps.dispatcher == nil else {
+      throw .usage("an op with thread = \"remote\" has started")
+    }
     var folders = RemoteSharedFolders()
     for path in shared { try folders.add(ByteString(path)) }
-    let key = key.map { ByteString($0) } ?? remoteKey
+    let key = key.map { ByteString($0) } ?? remoteOps.key
     try useRemote(ByteString(url), timeout: timeout, isInsecure: isInsecure, folders, key: key)
     // Also for a server that the script names itself.
-    remoteKey = key
+    remoteOps.key = key
   }
 
   private func useRemote(
@@ -52,22 +99,22 @@ extension ScriptHost {
     settings.shared = shared
     try settings.setKey(key)
     try settings.check()
-    remoteSettings = settings
+    remoteOps.settings = settings
   }
 
   /// The jobs on other machines.
   var remote: RemoteDispatcher {
     get throws(FlowError) {
-      if let openRemote { return openRemote }
-      guard let remoteSettings else {
+      if let made = remoteOps.dispatcher { return made }
+      guard let settings = remoteOps.settings else {
         throw .usage(
           """
           no server of NATS is known for thread = "remote": flowlua --remote nats://HOST script.lua, FLOWLUA_REMOTE, or \
           flow.remote { url = "nats://HOST" }
           """)
       }
-      let made = try RemoteDispatcher(self, remoteSettings)
-      if isOpen { openRemote = made }
+      let made = try RemoteDispatcher(self, settings)
+      if isOpen { remoteOps.dispatcher = made }
       return made
     }
   }
@@ -77,11 +124,12 @@ extension ScriptHost {
     define("remote") { host, call in
       let arguments = Arguments(host, call, "remote")
       let options = try arguments.options(1, known: ["url", "timeout", "insecure", "shared"])
-      guard host.openRemote == nil else {
+      let remote = host.remoteOps
+      guard remote.dispatcher == nil else {
         throw host.usage(
           call, "bad use of 'remote' (call it before the first op with thread = \"remote\" starts)")
       }
-      guard !host.hasStartedMachines else {
+      guard !remote.hasStartedMachines else {
         throw host.usage(
           call, "bad use of 'remote' (the machines of --hosts have joined another server)")
       }
@@ -89,7 +137,7 @@ extension ScriptHost {
       guard let url = try options.string("url") else {
         throw options.wrong("url", expected: "string")
       }
-      let defaults = host.remoteDefaults
+      let defaults = remote.defaults
       let timeout = try options.duration("timeout", orZero: false) ?? defaults.timeout
       let isInsecure = try options.boolean("insecure") ?? defaults.isInsecure
       var shared = options.value("shared") == nil ? defaults.shared : RemoteSharedFolders()
@@ -98,12 +146,12 @@ extension ScriptHost {
           throw arguments.wrong(1, "field 'shared': \(error.message)")
         }
       }
-      do throws(FlowError) { if let key = host.remoteKey { try RemoteSeal.check(key) } } catch {
+      do throws(FlowError) { if let key = remote.key { try RemoteSeal.check(key) } } catch {
         throw host.usage(call, "bad use of 'remote' (\(error.message))")
       }
       do throws(FlowError) {
         try host.useRemote(
-          url, timeout: timeout, isInsecure: isInsecure, shared, key: host.remoteKey)
+          url, timeout: timeout, isInsecure: isInsecure, shared, key: remote.key)
       } catch {
         throw arguments.wrong(1, "field 'url': \(error.message)")
       }

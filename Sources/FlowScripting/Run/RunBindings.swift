@@ -9,7 +9,7 @@ extension ScriptHost {
       "summary": BoundMethod { host, call in
         let (run, arguments) = try host.run(call, "summary")
         host.noteRead(ofAllIn: run)
-        var options = host.summaryOptions
+        var options = host.reporting.summaryOptions
         if !arguments.isNil(1) {
           let given = try arguments.options(1, known: ["time", "durations", "full"])
           if let time = try given.string("time") {
@@ -167,9 +167,27 @@ extension ScriptHost {
   }
 }
 
+/// How summaries and traces of a host's runs begin.
+package final class RunReporting: HostService {
+  /// The form of summaries for which a script says nothing else.
+  package var summaryOptions = SummaryOptions()
+  fileprivate var serviceName: ByteString = "flowlua"
+  /// The trace of spans while the loop has none.
+  fileprivate private(set) lazy var ownTrace = TraceContext()
+}
+
 extension ScriptHost {
+  package var reporting: RunReporting { service { RunReporting() } }
+
+  /// The name of the service in the spans of `otlp(of:)`: `flowlua`, unless the program sets another one.
+  /// `OTEL_SERVICE_NAME` and a `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, if they are set, take precedence.
+  public var serviceName: ByteString {
+    get { reporting.serviceName }
+    set { reporting.serviceName = newValue }
+  }
+
   /// The trace that spans belong to.
-  package var trace: TraceContext { loop.trace ?? ownTrace }
+  package var trace: TraceContext { loop.trace ?? reporting.ownTrace }
 
   /// What spans say about this process.
   package var resource: TraceResource {

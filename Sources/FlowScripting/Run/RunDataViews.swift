@@ -17,9 +17,14 @@ private final class ViewedData {
 }
 
 /// What views of runs' data have in common.
-struct RunDataViews {
-  fileprivate let metatable: LuaReference
-  fileprivate let source: LuaObjectType<ViewedData>
+private final class RunDataViews: HostService {
+  let metatable: LuaReference
+  let source: LuaObjectType<ViewedData>
+
+  init(metatable: LuaReference, source: LuaObjectType<ViewedData>) {
+    self.metatable = metatable
+    self.source = source
+  }
 }
 
 extension ScriptHost {
@@ -52,8 +57,9 @@ extension ScriptHost {
     return try vm.makeView(of: try table(of: data), metatable: views.metatable)
   }
 
-  private func runDataViews() throws -> RunDataViews {
-    if let known = openDataViews { return known }
+  private func runDataViews() throws -> RunDataViews { try service { try makeDataViews() } }
+
+  private func makeDataViews() throws -> RunDataViews {
     let source = try vm.defineObjectType("data", of: ViewedData.self, methods: [:])
     let refuse = bind { host, call in
       let key =
@@ -86,9 +92,7 @@ extension ScriptHost {
     let metatable = try vm.makeViewMetatable(
       refuse: try vm.makeFunction(refuse), read: try vm.makeFunction(read),
       readAll: try vm.makeFunction(readAll))
-    let made = RunDataViews(metatable: metatable, source: source)
-    openDataViews = made
-    return made
+    return RunDataViews(metatable: metatable, source: source)
   }
 
   private func value(under name: ByteString, in bucket: DataBucket) throws -> LuaValue {
@@ -101,9 +105,8 @@ extension ScriptHost {
 
   /// A value that a script may want to change, such as the state of a machine: for a run's data,
   /// the table that it shows.
-  @inline(__always)
   func changeable(_ value: LuaValue) throws -> LuaValue {
-    openDataViews == nil ? value : try vm.shown(by: value)
+    existing(RunDataViews.self) == nil ? value : try vm.shown(by: value)
   }
 }
 

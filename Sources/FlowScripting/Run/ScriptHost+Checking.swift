@@ -1,9 +1,33 @@
-internal import FlowEngine
+package import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// Scripts whose runs are checked or rehearsed instead of executed: they end where they need the outcome of a
 /// run, and before a function has an effect outside of ops.
 extension ScriptHost {
+  /// How runs are checked: `flow.checking` is true, and programs aren't started.
+  package struct Checking {
+    /// Whether code outside of flows may have effects although runs may lack an outcome, because some ops are executed.
+    package var allowsEffects: Bool
+    /// Called when a script uses the outcome of a run that has none, see `Run.hasOutcome`, or calls a function that has
+    /// effects; with `file:line` of the script, and a predicate that says what it needs or calls. It may end the
+    /// process; if it returns, an error of use is raised in the script.
+    package var onEnd: (_ place: ByteString, _ reason: ByteString) -> Void
+
+    package init(
+      allowsEffects: Bool = false,
+      onEnd: @escaping (_ place: ByteString, _ reason: ByteString) -> Void = { _, _ in }
+    ) {
+      self.allowsEffects = allowsEffects
+      self.onEnd = onEnd
+    }
+  }
+
+  /// Whether there may be runs without an outcome.
+  var mayLackOutcomes: Bool { checking != nil }
+
+  /// Whether flows are only checked, so that nothing has an effect.
+  var isChecking: Bool { checking?.allowsEffects == false }
+
   /// Reports that a script uses the outcome of a task; returns if there is one.
   ///
   /// - Parameters:
@@ -45,8 +69,8 @@ extension ScriptHost {
 
   private func endCheck(at place: ByteString, because reason: ByteString) {
     // Code that a failed script closes would end it as a success.
-    if isCancellingEverything { return }
-    onEndOfCheck?(loop.secrets.redacted(place), loop.secrets.redacted(reason))
+    if ending.isCancellingEverything { return }
+    checking?.onEnd(loop.secrets.redacted(place), loop.secrets.redacted(reason))
   }
 
   /// `file:line` of `file:line: `.

@@ -171,10 +171,26 @@ final class SessionChunk {
   }
 }
 
+/// The session whose code a host runs.
+package final class HostSession: HostService {
+  /// Whether it reads the standard input of the process, so that code of the session can't.
+  package var readsInput = false
+  /// The chunk that is running.
+  fileprivate(set) var chunk: SessionChunk?
+}
+
 extension ScriptHost {
+  package var session: HostSession { service { HostSession() } }
+
+  /// Whether a session reads the standard input of the process, so that its code can't.
+  var sessionReadsInput: Bool { existing(HostSession.self)?.readsInput == true }
+
+  /// The chunk of a session that is running.
+  var chunk: SessionChunk? { existing(HostSession.self)?.chunk }
+
   /// From now on an interruption cancels only tasks that the next code starts: background tasks
   /// continue.
-  package func beginChunk() { chunk = SessionChunk(on: loop) }
+  package func beginChunk() { session.chunk = SessionChunk(on: loop) }
 
   /// The error with which the code of a chunk ends that has just returned: an interruption that was
   /// raised in an op or task. Nil if there was none.
@@ -191,7 +207,7 @@ extension ScriptHost {
     ended.keepInterrupted()
     cancel(ended, reason: Self.interruption)
     ended.tasks.abandon()
-    chunk = nil
+    session.chunk = nil
   }
 
   /// Cancels everything that a chunk has started, and runs until it has settled.

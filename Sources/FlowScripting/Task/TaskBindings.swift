@@ -210,56 +210,6 @@ extension ScriptHost {
   }
 }
 
-/// Waits for a task, at most until a deadline.
-class TaskWait: LuaWait, TaskObserver {
-  private let target: AnyFlowTask
-  // Safe: its code waits, so the loop keeps it. Cleared at the end of the wait.
-  private(set) unowned(unsafe) var waitingTask: AnyFlowTask?
-  private let answer: (LuaCall) throws -> LuaAnswer
-  private var timer: LoopTimer?
-
-  /// Begins a wait of `waiting`'s code; nil for code outside of tasks, and for a task that ends by
-  /// itself.
-  init(
-    _ task: AnyFlowTask, for waiting: AnyFlowTask?, deadline: Int64?,
-    answer: @escaping (LuaCall) throws -> LuaAnswer
-  ) {
-    target = task
-    waitingTask = waiting
-    self.answer = answer
-    super.init()
-    task.observe(waiting: self)
-    waiting?.beginAwaiting(task)
-    if let deadline { timer = task.loop.schedule(at: deadline, self) }
-  }
-
-  override var subject: String { "await \(target.title)" }
-
-  func run() {
-    abandon()
-    ready()
-  }
-
-  /// Releases both, the task and the timer: the one that isn't ready would keep the wait.
-  override func abandon() {
-    target.unobserve(self)
-    waitingTask?.endAwaiting(target)
-    waitingTask = nil
-    timer?.cancel()
-    timer = nil
-  }
-
-  override func finish(_ call: LuaCall) throws -> LuaAnswer { try answer(call) }
-
-  /// Stops a task for which nothing waits any more, because its waiter was cancelled.
-  func stopTarget(_ error: FlowError) {
-    // As a job: tasks can wait for each other in a chain of any length.
-    target.loop.enqueue { [target] in
-      if !target.isObserved(besides: nil) { target.stop(error) }
-    }
-  }
-}
-
 /// The methods of the result of `flow.context()`.
 extension ScriptHost {
   static var taskContextMethods: LuaFields<BoundMethod> {

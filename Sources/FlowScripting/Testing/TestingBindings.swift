@@ -10,7 +10,7 @@ extension ScriptHost {
     let digest = try vm.makeFunction(
       bind { host, call in
         let op = try Arguments(host, call, "code_digest").op(1)
-        host.describesFlows = true
+        host.ending.describesFlows = true
         guard let digest = try host.codeDigest(of: op) else { return call.answer(.nil) }
         return call.answer(.string(digest))
       })
@@ -72,7 +72,7 @@ extension ScriptHost {
   private func makeTestLoop(_ call: LuaCall) throws -> EventLoop {
     // Reusing the loop of an earlier test saves its construction, and the descriptor of its
     // mailbox.
-    if let idle = idleTestLoops.popLast() { return idle }
+    if let idle = testLoops.idle.popLast() { return idle }
     let made = EventLoop(within: activeLoop, clock: VirtualClock())
     do throws(SystemError) { try made.mailbox.open() } catch {
       throw raise(
@@ -95,20 +95,18 @@ extension ScriptHost {
     let outside = current
     current = Current()
     waitingLoops.append(outer)
-    waitingPools.append(openPool)
-    openPool = nil
+    workerPools.pause()
     activeLoop = inner
-    onLoopChange?(inner)
+    events.onLoopChange?(inner)
     defer {
       // Workers know the test's time: the next test starts new ones.
-      openPool?.close()
-      openPool = waitingPools.removeLast()
+      workerPools.resume()
       waitingLoops.removeLast()
       activeLoop = outer
       current = outside
-      onLoopChange?(outer)
+      events.onLoopChange?(outer)
       if inner.turn(mayBlock: false) == .idle {
-        idleTestLoops.append(inner)
+        testLoops.idle.append(inner)
       } else {
         inner.shutdown()
       }
@@ -140,7 +138,7 @@ extension ScriptHost {
     let request = takeRequest()
     switch request {
     case .termination:
-      isTerminating = true
+      ending.isTerminating = true
       cancelEverything(reason: Self.termination)
     case .interruption: cancelEverything(reason: Self.interruption)
     case .cancellation(let error): cancelEverything(error)
@@ -148,6 +146,15 @@ extension ScriptHost {
     }
     return request.map { .request($0) }
   }
+}
+
+private final class TestLoops: HostService {
+  /// Loops for further tests, on which nothing is pending.
+  var idle: [EventLoop] = []
+}
+
+extension ScriptHost {
+  private var testLoops: TestLoops { service { TestLoops() } }
 }
 
 /// The options of `testing.run`.

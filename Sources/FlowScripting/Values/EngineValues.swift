@@ -55,7 +55,8 @@ extension ScriptHost {
   func opaque(in value: LuaValue) -> (any OpaqueValue)? {
     guard case .reference(let reference) = value, reference.kind == .userdata else { return nil }
     if let secret = secret(in: value) { return secret }
-    if let openObjectType, let object = vm.object(in: value, openObjectType) {
+    if let type = existing(LazyType<AnyObject>.self)?.type, let object = vm.object(in: value, type)
+    {
       return object as? any OpaqueValue
     }
     return vm.boundObject(in: value).map { ScriptObject(reference, $0) }
@@ -65,8 +66,11 @@ extension ScriptHost {
 
   /// The type of Swift objects, for which scripts have nothing but `tostring` and `==`.
   private func objectType() throws -> LuaObjectType<AnyObject> {
-    if let openObjectType { return openObjectType }
-    let made = try vm.defineObjectType(
+    try service { LazyType(try makeObjectType()) }.type
+  }
+
+  private func makeObjectType() throws -> LuaObjectType<AnyObject> {
+    try vm.defineObjectType(
       "object", of: AnyObject.self, methods: [:],
       getter: bind { host, call in
         throw host.usage(call, "can't read \(host.shownField(call)) of a Swift object")
@@ -91,8 +95,6 @@ extension ScriptHost {
           },
         ]
       })
-    openObjectType = made
-    return made
   }
 }
 

@@ -273,13 +273,14 @@ extension ScriptHost {
 
   /// The type with a spelling; `wrong` makes the error.
   func type(spelled text: ByteString, wrong: (String) -> any Error) throws -> FlowValueType {
-    if let known = typeCache[text] { return known }
+    let cache = service { ParsedTypes() }
+    if let known = cache.types[text] { return known }
     do throws(TypeSyntaxError) {
       let type = try FlowValueType.parse(text)
       // A script may generate any number of texts, of any length.
       if text.count >= LuaVM.largeText { return type }
-      if typeCache.count >= ScriptHost.typeCacheLimit { typeCache = [:] }
-      typeCache[text] = type
+      if cache.types.count >= ParsedTypes.limit { cache.types = [:] }
+      cache.types[text] = type
       return type
     } catch {
       throw wrong("\(error)")
@@ -323,4 +324,16 @@ extension ScriptHost {
     }
     return result
   }
+}
+
+/// Parsed type texts by their spelling: scripts use a few of them often.
+private final class ParsedTypes: HostService {
+  static let limit = 1000
+  var types: [ByteString: FlowValueType] = [:]
+}
+
+/// Code of a script that something of the engine holds.
+protocol LuaCode: AnyObject {
+  /// The values that make up the code, for forms of code that contain the holder.
+  var codeValues: [LuaValue] { get throws }
 }

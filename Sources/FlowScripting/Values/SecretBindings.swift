@@ -117,7 +117,9 @@ extension ScriptHost {
     let fields: [(ByteString, LuaValue)] = [
       ("__index", .reference(index)), ("__newindex", .reference(assign)),
     ]
-    for (name, function) in fields { try vm.set(function, at: .string(name), in: settingMetatable) }
+    for (name, function) in fields {
+      try vm.set(function, at: .string(name), in: types.settingMetatable)
+    }
     define("setting") { host, call in
       let arguments = Arguments(host, call, "setting")
       let name = try arguments.string(1)
@@ -126,7 +128,7 @@ extension ScriptHost {
         throw arguments.wrong(2, expected: "boolean, number, string, table or nil")
       }
       let setting = try host.vm.makeTable(
-        fields: [("name", .string(name)), ("value", value)], metatable: host.settingMetatable)
+        fields: [("name", .string(name)), ("value", value)], metatable: host.types.settingMetatable)
       return call.answer(.reference(setting))
     }
   }

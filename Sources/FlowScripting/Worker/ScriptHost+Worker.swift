@@ -1,9 +1,109 @@
-package import FlowEngine
+internal import FlowEngine
 internal import FlowSystem
-@_spi(Scripting) internal import LuaVM
+@_spi(Scripting) package import LuaVM
+
+/// The workers of a host.
+final class WorkerPools: HostService {
+  fileprivate var limit = ScriptHost.coreCount
+  fileprivate var memoryLimit: Int?
+  /// The memory that the host shares with its workers, once they have been needed.
+  fileprivate(set) var budget: LuaMemoryBudget?
+  /// The workers of the active loop, once they have been needed.
+  fileprivate var active: WorkerPool?
+  /// Those of the paused loops, if they have some.
+  private var waiting: [WorkerPool?] = []
+  /// The workers of scripts of other machines; see `RemoteMachine`.
+  var ofSessions: [WorkerPool] = []
+  private var lastNumber: UInt64 = 0
+
+  /// The workers of all loops.
+  var all: [WorkerPool] { (waiting + [active]).compactMap { $0 } + ofSessions }
+
+  /// A number for a task, a group or a function, unique among all pools.
+  func makeNumber() -> UInt64 {
+    lastNumber += 1
+    return lastNumber
+  }
+
+  /// Another loop becomes active.
+  func pause() {
+    waiting.append(active)
+    active = nil
+  }
+
+  /// That loop is active no more. Its workers know its time: the next one starts new ones.
+  func resume() {
+    active?.close()
+    active = waiting.removeLast()
+  }
+
+  func hostWillClose(_ host: ScriptHost) {
+    for pool in all { pool.close() }
+    active = nil
+    waiting = []
+    ofSessions = []
+  }
+}
 
 /// The differences in the host of a worker, and the main host's view of workers.
 extension ScriptHost {
+  var workerPools: WorkerPools { service { WorkerPools() } }
+
+  /// The maximum number of workers, 0 for none: making an op that runs in a worker is an error then. Set it
+  /// before the first one is needed. By default one per core.
+  public var workerLimit: Int {
+    get { workerPools.limit }
+    set { workerPools.limit = newValue }
+  }
+
+  /// The most bytes that each single worker may use, with what is held outside of its state; set it before the
+  /// first one is needed. nil, the default, for no such limit: the host and all its workers share the limit of
+  /// the host's state, so that a worker may use what the others leave.
+  public var workerMemoryLimit: Int? {
+    get { workerPools.memoryLimit }
+    set { workerPools.memoryLimit = newValue }
+  }
+
+  /// The memory that the host shares with its workers, once they have been needed.
+  package var memoryBudget: LuaMemoryBudget? { existing(WorkerPools.self)?.budget }
+
+  /// The workers of the active loop.
+  var workers: WorkerPool {
+    let pools = workerPools
+    if let active = pools.active { return active }
+    let made = makePool()
+    if isOpen { pools.active = made }
+    return made
+  }
+
+  /// The workers of all loops.
+  var openPools: [WorkerPool] { existing(WorkerPools.self)?.all ?? [] }
+
+  /// Makes a pool of workers.
+  func makePool() -> WorkerPool {
+    let pools = workerPools
+    if pools.budget == nil, let budget = LuaMemoryBudget(limit: vm.memoryLimit) {
+      pools.budget = budget
+      vm.share(budget)
+    }
+    var configuration = vm.configuration
+    configuration.memoryBudget = pools.budget
+    configuration.memoryLimit = pools.memoryLimit
+    if pools.budget == nil, let limit = vm.memoryLimit {
+      // There was no memory for a budget: each worker has the host's limit for itself.
+      configuration.memoryLimit = min(limit, pools.memoryLimit ?? limit)
+    }
+    configuration.instructionLimit = vm.instructionLimit
+    events.onNeedOfWorkers?()
+    return WorkerPool(self, size: pools.limit, configuration: configuration)
+  }
+
+  /// The state has another limit, or none: so do all workers together.
+  func workersMemoryLimitChanged() {
+    memoryBudget?.limit = vm.memoryLimit
+    for pool in openPools { pool.memoryLimitChanged() }
+  }
+
   /// The cores that this process may use; at least 1.
   static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
@@ -14,7 +114,7 @@ extension ScriptHost {
 
   /// Makes a task of workers stop, of any loop.
   func stopWork(_ number: UInt64, _ error: FlowError) {
-    if openRemote?.stop(number, error) == true { return }
+    if stopRemote(number, error) { return }
     for pool in openPools { pool.stop(number, error) }
   }
 

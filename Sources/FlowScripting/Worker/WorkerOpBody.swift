@@ -1,5 +1,4 @@
 internal import FlowEngine
-internal import FlowRemote
 @_spi(Scripting) internal import LuaVM
 
 /// The function of an op, packed for the workers; workers that have it drop it with this object.
@@ -21,19 +20,8 @@ final class WorkerFunction {
 
   deinit { for pool in host.openPools { pool.forget(code) } }
 
-  private var madeRemoteCode: RemoteCode?
-
-  /// The function with its modules, for other machines. The seal has to be the same each time.
-  func remoteCode(_ seal: RemoteSeal?) throws(FlowError) -> RemoteCode {
-    if let madeRemoteCode { return madeRemoteCode }
-    do {
-      let made = try RemoteCode(function, code.package, of: host, seal)
-      madeRemoteCode = made
-      return made
-    } catch {
-      throw host.flowError(unpacking: error)
-    }
-  }
+  /// The function as other machines get it, once one has got it.
+  var travelling: AnyObject?
 
   /// The reason why the function isn't the packed one any more; nil if it is.
   func problem(of name: ByteString) -> FlowError? {
@@ -57,7 +45,7 @@ final class WorkerFunction {
 /// started, as for any other op: the worker executes one attempt at its function. The time that an
 /// op waits for a free worker doesn't count towards its timeout. Groups of ops without a policy are
 /// left to `WorkerItemRunner`, so that tiny items can travel many at a time.
-final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
+final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
   private let shared: WorkerFunction
   let arguments: LuaReference?
   let argumentCount: Int
@@ -69,7 +57,6 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
   let tags: RemoteTags
   private var host: ScriptHost { shared.host }
 
-  /// The function, without the bound arguments.
   var function: LuaReference { shared.function }
 
   init(
@@ -138,9 +125,7 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
       context.state = execution
       context.beginWaiting()
       if thread == .remote, host.usesRemote {
-        try host.remote.submit(
-          execution, number, job, shared, tags, files: RemoteOpFiles(context),
-          keeping: context.keeping)
+        try host.remote.submit(execution, number, job, shared, tags, of: context)
       } else {
         host.workers.submit(execution, number)
       }

@@ -123,8 +123,7 @@ final class WorkerPool {
 
   /// A number for a task, a group or a function, unique among all pools of the host.
   func makeNumber() -> UInt64 {
-    host.lastWorkNumber += 1
-    return host.lastWorkNumber
+    host.workerPools.makeNumber()
   }
 
   // MARK: Tasks

@@ -78,7 +78,7 @@ final class WorkerRuntime {
       case .refused: host.deprecations = .refused
       }
       if setting.isChecking {
-        host.onEndOfCheck = { _, _ in }
+        host.checking = ScriptHost.Checking()
         try host.installCheckedLibrary()
       }
       if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
@@ -89,7 +89,7 @@ final class WorkerRuntime {
     }
     clock?.wait = { [unowned self] in sleep(until: $0) }
     vm.onAttention = { [unowned self] in takeStops() }
-    host.onTemporaryFolder = { [unowned self] path, run in
+    host.temporaryFolders.onFolder = { [unowned self] path, run in
       guard let job = jobs.first(where: { $0.value.execution === run }), job.value.isOp else {
         return false
       }

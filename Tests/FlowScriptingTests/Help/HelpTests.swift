@@ -17,7 +17,7 @@ struct HelpTests {
     }
     #expect(names.count > 25)
     for name in names {
-      let lines = reader.text(name, of: AnnotationReader.module)?.split(separator: "\n") ?? []
+      let lines = reader.text(name, of: ScriptHost.modulePart)?.split(separator: "\n") ?? []
       #expect(lines.count >= 2, "flow.\(name) has no text")
     }
     // And no text is about a name that there isn't. Some are looked up when they are read.

@@ -1,5 +1,5 @@
 import FlowEngine
-import FlowScripting
+@testable import FlowScripting
 @_spi(Scripting) import LuaVM
 import Testing
 
@@ -244,5 +244,37 @@ struct ClosingTests {
       host.close()
     }
     #expect(vm == nil)
+  }
+}
+
+@Suite("What the files above a host keep with it")
+struct HostServiceTests {
+  private final class First: HostService {
+    var notes: [String] = []
+  }
+
+  /// Notes in the first one what happens to it.
+  private final class Second: HostService {
+    let first: First
+
+    init(_ first: First) { self.first = first }
+
+    func hostWillClose(_ host: ScriptHost) { first.notes.append("closing \(host.vm.isOpen)") }
+    func hostDidClose(_ host: ScriptHost) { first.notes.append("closed \(host.vm.isOpen)") }
+  }
+
+  @Test("A service is made once, notices the end of the host, and isn't kept afterwards")
+  func life() throws {
+    let program = try ScriptProgram()
+    let host = program.host
+    #expect(host.existing(First.self) == nil)
+    let first = host.service { First() }
+    #expect(host.service { First() } === first && host.existing(First.self) === first)
+    weak let second = host.service { Second(first) }
+    #expect(second != nil)
+    host.close()
+    #expect(first.notes == ["closing true", "closed false"])
+    #expect(second == nil && host.existing(First.self) == nil)
+    #expect(host.service { First() } !== first)
   }
 }

@@ -75,7 +75,7 @@ enum TextFile {
       let kind = status.st_mode & S_IFMT
       if kind == S_IFDIR { return String(cString: strerror(EISDIR)) }
       if path.withCString({ access($0, W_OK) }) != 0 { return String(cString: strerror(errno)) }
-      return kind == S_IFREG && isReplaced ? obstacle(inFolderOf: Keeping.absolute(path)) : nil
+      return kind == S_IFREG && isReplaced ? obstacle(inFolderOf: path.resolvedPath) : nil
     }
     if errno != ENOENT { return String(cString: strerror(errno)) }
     return obstacle(inFolderOf: path)
@@ -117,5 +117,14 @@ enum TextFile {
       throw error
     }
     return true
+  }
+}
+
+extension ByteString {
+  /// The path without links, from the root; as it is if there is no such file.
+  var resolvedPath: ByteString {
+    guard let resolved = withCString({ realpath($0, nil) }) ?? nil else { return self }
+    defer { free(resolved) }
+    return ByteString(cString: resolved)
   }
 }

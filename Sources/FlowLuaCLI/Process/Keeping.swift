@@ -56,7 +56,7 @@ final class Keeping {
     guard let remote else {
       throw misuse("option '--keep=nats' needs a server: --remote nats://HOST, or FLOWLUA_REMOTE")
     }
-    let file = path.map { absolute($0).fileName } ?? ""
+    let file = path.map { $0.resolvedPath.fileName } ?? ""
     return RunMirror(script: options.serverName ?? file, on: remote)
   }
 
@@ -70,13 +70,6 @@ final class Keeping {
     return ["0", "no", "off", "false"].contains(text) ? nil : text
   }
 
-  /// The path without links, from the root; as it is if there is no such file.
-  static func absolute(_ path: ByteString) -> ByteString {
-    guard let resolved = path.withCString({ realpath($0, nil) }) ?? nil else { return path }
-    defer { free(resolved) }
-    return ByteString(cString: resolved)
-  }
-
   /// The store of the scripts of a folder.
   static func folder(besides script: ByteString) -> ByteString {
     let slash = script.bytes.lastIndex(of: UInt8(ascii: "/"))
@@ -88,7 +81,7 @@ final class Keeping {
   private static func name(of script: ByteString, in store: ByteString) -> ByteString {
     // The store may not exist yet.
     let up = folder(besides: store).bytes.dropLast(".flowlua".bytes.count)
-    let around = absolute(up.isEmpty ? "." : ByteString(up)).bytes
+    let around = (up.isEmpty ? "." : ByteString(up)).resolvedPath.bytes
     let start = around.last == UInt8(ascii: "/") ? around : around + [UInt8(ascii: "/")]
     return script.bytes.starts(with: start)
       ? ByteString(script.bytes[start.count...]) : script
@@ -97,7 +90,7 @@ final class Keeping {
   /// The folder of the store; nil if the options ask for none.
   var folder: ByteString? {
     if choice == nil { return nil }
-    return arguments.options.kept?.store ?? Self.folder(besides: Self.absolute(path))
+    return arguments.options.kept?.store ?? Self.folder(besides: path.resolvedPath)
   }
 
   /// Makes the folder of the store, so that a sandbox can allow it; returns its path.
@@ -110,10 +103,11 @@ final class Keeping {
   /// Keeps the runs of a host, or lets its script ask for that.
   func begin(_ host: ScriptHost, _ messages: Messages) {
     if rehearses {
-      host.onEndOfCheck = { [unowned self] in endRehearsal(at: $0, because: $1) }
-      host.allowsEffects = !explains
+      host.checking = ScriptHost.Checking(allowsEffects: !explains) { [unowned self] in
+        endRehearsal(at: $0, because: $1)
+      }
     }
-    host.onKeeping = { [unowned self] keeping in
+    host.hostKeeping.onBegin = { [unowned self] keeping in
       Self.messages = messages
       Self.open = keeping
       keepsRuns = true
@@ -125,7 +119,7 @@ final class Keeping {
       }
     }
     if choice == nil {
-      host.keepingDefaults = makeOptions
+      host.hostKeeping.defaults = makeOptions
     } else {
       host.keep(makeOptions()) { messages.say($0) }
     }
@@ -214,7 +208,7 @@ final class Keeping {
   }
 
   private func makeOptions() -> ScriptKeeping.Options {
-    let script = Self.absolute(path)
+    let script = path.resolvedPath
     let given = arguments.options.kept
     let folder = given?.store ?? Self.folder(besides: script)
     let words = Array(arguments.arg.words.dropFirst(arguments.arg.zero + 1))

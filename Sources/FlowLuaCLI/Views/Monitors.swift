@@ -50,7 +50,7 @@ final class Monitors: RunMonitor {
   /// Begins to observe the loop of a host, if an option requires it.
   func watch(_ host: ScriptHost) {
     let loop = host.loop
-    host.summaryOptions = summaryOptions
+    host.reporting.summaryOptions = summaryOptions
     continueTrace(on: host)
     progress?.watch(loop)
     plainProgress?.watch(loop)

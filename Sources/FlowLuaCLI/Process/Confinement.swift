@@ -121,7 +121,7 @@ struct Confinement {
 
   /// Refuses a script in the root folder, with which it could read everything.
   private func checkFolder() throws(SystemError) {
-    guard case .file(let path) = arguments.script, Keeping.absolute(path.folder) == "/" else {
+    guard case .file(let path) = arguments.script, path.folder.resolvedPath == "/" else {
       return
     }
     throw SystemError(
@@ -154,9 +154,9 @@ struct Confinement {
 
   /// Whether the folder of a file is in one of those that may be written.
   private static func isWritable(_ path: ByteString, _ writable: [ByteString]) -> Bool {
-    let folder = Keeping.absolute(path.folder).bytes
+    let folder = path.folder.resolvedPath.bytes
     return writable.contains { allowed in
-      let allowed = Keeping.absolute(allowed).bytes
+      let allowed = allowed.resolvedPath.bytes
       return folder == allowed || allowed == [UInt8(ascii: "/")]
         || folder.starts(with: allowed + [UInt8(ascii: "/")])
     }

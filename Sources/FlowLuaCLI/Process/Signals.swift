@@ -29,15 +29,15 @@ struct Signals {
   /// Makes SIGTERM and SIGHUP cancel the runs of a host, and all signals wake its loop. The process
   /// ends after `report`.
   func catchTermination(_ host: ScriptHost, report: @escaping () -> Void) {
-    host.onTerminationRequest = { flowsystem_begin_termination() }
-    host.onCancellation = { flowsystem_note_cleanups($0) }
-    host.onTermination = {
+    host.events.onTerminationRequest = { flowsystem_begin_termination() }
+    host.events.onCancellation = { flowsystem_note_cleanups($0) }
+    host.events.onTermination = {
       report()
       Self.end(by: flowsystem_termination_signal())
     }
     flowsystem_catch_termination(
       LuaVM.terminator, vm.requestContext, false, host.loop.mailbox.descriptor)
-    host.onLoopChange = { flowsystem_wake_by_signals($0.mailbox.descriptor) }
+    host.events.onLoopChange = { flowsystem_wake_by_signals($0.mailbox.descriptor) }
   }
 
   /// Makes both end the process from now on.

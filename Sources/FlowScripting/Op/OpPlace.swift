@@ -1,0 +1,105 @@
+internal import FlowEngine
+@_spi(Scripting) internal import LuaVM
+
+/// The thread of an op written in Lua.
+enum OpThread: String {
+  /// On the thread of the script, like its other code.
+  case main
+  /// In a worker.
+  case worker
+  /// In a worker of any machine that has joined.
+  case remote
+
+  /// The words that scripts write, for messages.
+  static let expected = "\"main\", \"worker\" or \"remote\" expected"
+}
+
+/// What a machine has to have for certain ops, such as `gpu`: words that its owner gives it when it joins.
+struct RemoteTags: Hashable, Sendable {
+  /// Sorted, each once.
+  let words: [ByteString]
+
+  /// How many a machine or an op may have: a machine looks for work of each set of its own.
+  static let most = 4
+  private static let longest = 32
+
+  /// No tags: any machine.
+  init() { words = [] }
+
+  /// Reads words that are separated by spaces or commas; throws a text that says what is wrong.
+  init(_ text: ByteString) throws(Problem) {
+    let separators = [UInt8(ascii: " "), UInt8(ascii: ","), UInt8(ascii: "\t")]
+    try self.init(
+      text.bytes.split { separators.contains($0) }.map { ByteString($0) })
+  }
+
+  init(_ words: [ByteString]) throws(Problem) {
+    for word in words {
+      let isWord =
+        !word.isEmpty && word.count <= Self.longest
+        && word.bytes.allSatisfy {
+          $0.isLetter || $0.isDigit || "_-".bytes.contains($0)
+        }
+      guard isWord else {
+        throw Problem(
+          text: "a tag has up to \(Self.longest) letters, digits, '_' or '-', not '\(word)'")
+      }
+    }
+    self.words = Set(words).sorted()
+    if self.words.count > Self.most {
+      throw Problem(text: "at most \(Self.most) tags expected, got \(self.words.count)")
+    }
+  }
+
+  /// The field `tags` of an op: a text, or a list of words; nil without it.
+  init?(_ options: Options) throws {
+    var words: [ByteString] = []
+    switch options.value("tags") {
+    case nil: return nil
+    case .string(let text)?: words = [text]
+    case .reference(let list)? where list.kind == .table:
+      let vm = options.arguments.host.vm
+      while case let value = try vm.rawGet(.integer(Int64(words.count + 1)), in: list), !value.isNil
+      {
+        guard case .string(let word) = value, words.count <= Self.most else {
+          throw options.wrong("tags", expected: "string or list of at most \(Self.most) strings")
+        }
+        words.append(word)
+      }
+    default: throw options.wrong("tags", expected: "string or list of strings")
+    }
+    do throws(Problem) {
+      try self.init(ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
+    } catch {
+      throw options.arguments.wrong(options.index, "field 'tags': \(error.text)")
+    }
+  }
+
+  /// What is wrong about them.
+  struct Problem: Error {
+    let text: ByteString
+  }
+
+  var isEmpty: Bool { words.isEmpty }
+  /// `big gpu`.
+  var text: ByteString {
+    ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))
+  }
+  /// A part of subjects: `big+gpu`, and `any` for no tags. No word contains a `+`.
+  var token: ByteString {
+    isEmpty
+      ? "+any" : ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: "+")]))
+  }
+
+  /// All sets whose ops a machine with these tags may execute.
+  var subsets: [RemoteTags] {
+    (0..<(1 << words.count)).map { bits in
+      RemoteTags(sorted: words.indices.filter { bits >> $0 & 1 == 1 }.map { words[$0] })
+    }
+  }
+
+  private init(sorted words: [ByteString]) { self.words = words }
+
+  /// Whether a machine with these tags may execute an op with those.
+  func covers(_ others: RemoteTags) -> Bool { others.words.allSatisfy { words.contains($0) } }
+}
