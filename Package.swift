@@ -39,6 +39,7 @@ let package = Package(
     .library(name: "FlowHTTP", targets: ["FlowHTTP"]),
     .library(name: "LuaVM", targets: ["LuaVM"]),
     .library(name: "FlowScripting", targets: ["FlowScripting"]),
+    .library(name: "FlowNodes", targets: ["FlowNodes"]),
     .executable(name: "flowlua", targets: ["FlowLuaCLI"]),
   ],
   targets: [
@@ -81,7 +82,7 @@ let package = Package(
     // Shows the engine to Lua, and runs ops written in Lua.
     .target(
       name: "FlowScripting",
-      dependencies: ["FlowEngine", "FlowHTTP", "FlowJournal", "FlowRemote", "LuaVM"],
+      dependencies: ["FlowEngine", "FlowHTTP", "FlowJournal", "LuaVM"],
       // Editors read the annotations, browsers the page; the program has them within itself.
       resources: [
         .embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.csv.d.lua"),
@@ -93,11 +94,15 @@ let package = Package(
         .embedInCode("Timeline/Page/page.js"),
       ],
       swiftSettings: strict),
+    // Ops of scripts on other machines, and the machines: the place `remote` of ops.
+    .target(
+      name: "FlowNodes", dependencies: ["FlowScripting", "FlowJournal", "FlowRemote"],
+      swiftSettings: strict),
     // The program: arguments, sessions, exit status.
     .executableTarget(
       name: "FlowLuaCLI",
       dependencies: [
-        "FlowScripting", "FlowHTTP", "FlowJournal", "LuaVM", "FlowEngine",
+        "FlowNodes", "FlowScripting", "FlowHTTP", "FlowJournal", "LuaVM", "FlowEngine",
       ],
       // What `--init` writes.
       resources: [.embedInCode("Project/hello.lua"), .embedInCode("Project/hello_test.lua")],
@@ -163,6 +168,9 @@ let package = Package(
       swiftSettings: strictTests),
     .testTarget(
       name: "FlowScriptingTests", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      swiftSettings: strictTests),
+    .testTarget(
+      name: "FlowNodesTests", dependencies: ["FlowNodes", "FlowScripting", "FlowRemote", "LuaVM"],
       swiftSettings: strictTests),
     // Runs the release binary; it links nothing of the package.
     .testTarget(name: "CommandLineTests", swiftSettings: strictTests),

@@ -1,6 +1,7 @@
 internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
+internal import FlowNodes
 internal import LuaVM
 
 /// Does the work of the stand-alone interpreter, in its order: the environment, the options, the

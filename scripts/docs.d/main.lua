@@ -53,10 +53,10 @@ put(catalogue .. "/LuaReference.md", annotations.reference(entries))
 local names = bindings.check(entries, source, report)
 
 local modules = {
-  "FlowBytes", "FlowLoop", "FlowEngine", "FlowHTTP", "LuaVM", "FlowScripting",
+  "FlowBytes", "FlowLoop", "FlowEngine", "FlowHTTP", "LuaVM", "FlowScripting", "FlowNodes",
   -- What they add to types of others.
   "FlowEngine@FlowBytes", "FlowEngine@FlowLoop", "FlowScripting@FlowEngine",
-  "FlowScripting@LuaVM", "LuaVM@FlowBytes",
+  "FlowScripting@LuaVM", "FlowNodes@FlowScripting", "LuaVM@FlowBytes",
 }
 local counts, documented, public = symbols.check(scratch .. "/symbols", modules, report)
 
@@ -130,7 +130,7 @@ local prose = {
   "Sources/FlowLuaCLI", "Sources/FlowScripting", "Sources/FlowEngine", "Sources/FlowHTTP",
   "Sources/FlowBytes", "Sources/FlowLoop", "Sources/CFlowSystem", "Sources/CFlowLua",
   "Sources/CLua/shim.h", "Sources/CCurl", "Sources/CSQLite", "Sources/CNats",
-  "Sources/FlowJournal", "Sources/FlowRemote",
+  "Sources/FlowJournal", "Sources/FlowRemote", "Sources/FlowNodes",
 }
 -- Files that aren't checked yet, or are generated from others.
 local unchecked = {

@@ -1,5 +1,6 @@
 // What the snippets of documentation comments use and don't show; see comments.lua.
 import FlowEngine
+import FlowNodes
 import FlowScripting
 import LuaVM
 

@@ -284,11 +284,11 @@ extension ScriptHost {
 
   /// An error of kind `usage` to raise from a function of the API: the message begins with the
   /// script's `file:line:`.
-  func usage(_ call: LuaCall, _ message: some FlowText) -> any Error {
+  package func usage(_ call: LuaCall, _ message: some FlowText) -> any Error {
     usage(at: call.position, message)
   }
 
-  func usage(at position: ByteString, _ message: some FlowText) -> any Error {
+  package func usage(at position: ByteString, _ message: some FlowText) -> any Error {
     // A message quotes names and values of the script, which may have any length.
     let text = loop.secrets.redacted(
       position + loop.secrets.redacted(message.byteString).truncated(to: 501))

@@ -1,8 +1,8 @@
-internal import FlowEngine
-@_spi(Scripting) internal import LuaVM
+package import FlowEngine
+@_spi(Scripting) package import LuaVM
 
 /// The arguments of one API function. Its error messages name the function and the argument.
-struct Arguments {
+package struct Arguments {
   let host: ScriptHost
   let call: LuaCall
   let function: String
@@ -10,7 +10,7 @@ struct Arguments {
   let selfCount: Int
 
   /// The arguments of a plain function.
-  init(_ host: ScriptHost, _ call: LuaCall, _ function: String) {
+  package init(_ host: ScriptHost, _ call: LuaCall, _ function: String) {
     self.host = host
     self.call = call
     self.function = function
@@ -18,7 +18,7 @@ struct Arguments {
   }
 
   /// The arguments of a method.
-  init(_ host: ScriptHost, _ call: LuaCall, method function: String) {
+  package init(_ host: ScriptHost, _ call: LuaCall, method function: String) {
     self.host = host
     self.call = call
     self.function = function
@@ -26,7 +26,7 @@ struct Arguments {
   }
 
   /// The arguments after `hidden` ones, which the script doesn't see.
-  init(_ host: ScriptHost, _ call: LuaCall, _ function: String, hidden: Int) {
+  package init(_ host: ScriptHost, _ call: LuaCall, _ function: String, hidden: Int) {
     self.host = host
     self.call = call
     self.function = function
@@ -44,11 +44,11 @@ struct Arguments {
   func got(_ index: Int) -> String { host.shownType(call, place(index)) }
 
   /// `bad argument #1 to 'add' (op expected, got nil)`.
-  func wrong(_ index: Int, _ what: some FlowText) -> any Error {
+  package func wrong(_ index: Int, _ what: some FlowText) -> any Error {
     host.usage(call, "bad argument #\(index) to '\(function)' (\(what.byteString))")
   }
 
-  func wrong(_ index: Int, expected: some FlowText) -> any Error {
+  package func wrong(_ index: Int, expected: some FlowText) -> any Error {
     wrong(index, "\(expected.byteString) expected, got \(got(index))")
   }
 
@@ -62,7 +62,7 @@ struct Arguments {
       "calling '\(function)' on bad self (\(type) expected, got \(host.shownType(call, 1)))\(hint)")
   }
 
-  func string(_ index: Int) throws -> ByteString {
+  package func string(_ index: Int) throws -> ByteString {
     guard let string = call.bytes(place(index)) else { throw wrong(index, expected: "string") }
     return string
   }
@@ -74,7 +74,7 @@ struct Arguments {
   }
 
   /// A number of seconds: finite and not negative.
-  func duration(_ index: Int) throws -> Duration {
+  package func duration(_ index: Int) throws -> Duration {
     Duration(clampingSeconds: try seconds(index))
   }
 
@@ -125,7 +125,7 @@ struct Arguments {
     isNil(index) ? [] : try host.data(in: try table(index)) { wrong(index, $0) }
   }
 
-  func options(_ index: Int, known: [String]) throws -> Options {
+  package func options(_ index: Int, known: [String]) throws -> Options {
     try Options(self, index, try host.vm.pairs(of: try table(index)), known)
   }
 }
@@ -149,7 +149,7 @@ extension ScriptHost {
 }
 
 /// A table of options. An unknown field, or one of a wrong type, is an error.
-struct Options {
+package struct Options {
   let arguments: Arguments
   let index: Int
   private var fields: [ByteString: LuaValue] = [:]
@@ -157,7 +157,7 @@ struct Options {
   private let prefix: String
 
   /// Reads a table; `parent` is the field that has it, nil for the argument itself.
-  init(
+  package init(
     _ arguments: Arguments, _ index: Int, _ pairs: [(key: LuaValue, value: LuaValue)],
     _ known: [String], of parent: String? = nil
   ) throws {
@@ -204,9 +204,9 @@ struct Options {
   }
 
   /// A field of any type.
-  func value(_ name: ByteString) -> LuaValue? { fields[name] }
+  package func value(_ name: ByteString) -> LuaValue? { fields[name] }
 
-  func wrong(_ name: ByteString, expected: some FlowText) -> any Error {
+  package func wrong(_ name: ByteString, expected: some FlowText) -> any Error {
     let got = fields[name].map { arguments.host.kindName(of: $0) } ?? "nil"
     return arguments.wrong(
       index, "field '\(prefix)\(name)': \(expected.byteString) expected, got \(got)")
@@ -239,7 +239,7 @@ struct Options {
   }
 
   /// A finite number of seconds, greater than 0 or, if that is allowed, 0.
-  func duration(_ name: ByteString, orZero: Bool) throws -> Duration? {
+  package func duration(_ name: ByteString, orZero: Bool) throws -> Duration? {
     let least = orZero ? "at least 0," : "greater than 0,"
     let seconds = try number(name, "a finite number of seconds, \(least)") {
       $0.isFinite && (orZero ? $0 >= 0 : $0 > 0)
@@ -247,13 +247,13 @@ struct Options {
     return seconds.map { Duration(clampingSeconds: $0) }
   }
 
-  func string(_ name: ByteString) throws -> ByteString? {
+  package func string(_ name: ByteString) throws -> ByteString? {
     guard let value = fields[name] else { return nil }
     guard case .string(let string) = value else { throw wrong(name, expected: "string") }
     return string
   }
 
-  func boolean(_ name: ByteString) throws -> Bool? {
+  package func boolean(_ name: ByteString) throws -> Bool? {
     guard let value = fields[name] else { return nil }
     guard case .boolean(let flag) = value else { throw wrong(name, expected: "boolean") }
     return flag

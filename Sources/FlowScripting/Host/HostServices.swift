@@ -16,26 +16,25 @@ extension HostService {
   func hostDidClose(_ host: ScriptHost) {}
 }
 
-/// The services of a host.
+/// The services of a host, in the order in which they were made.
 struct HostServices {
-  // In the order in which they were made: a few, so that a search among their kinds costs less than hashing one.
-  private var all: [(kind: ObjectIdentifier, service: any HostService)] = []
+  // A few, so that a search among their kinds costs less than hashing one; apart, so that it retains none of them.
+  private var kinds: ContiguousArray<ObjectIdentifier> = []
+  private var services: ContiguousArray<any HostService> = []
 
   subscript<Service: HostService>(_ kind: Service.Type) -> Service? {
-    let identifier = ObjectIdentifier(kind)
-    for entry in all where entry.kind == identifier {
-      // Safe: `add` stores it under its own type.
-      return unsafeDowncast(entry.service, to: kind)
-    }
-    return nil
+    guard let index = kinds.firstIndex(of: ObjectIdentifier(kind)) else { return nil }
+    // Safe: `add` stores it under its own type.
+    return unsafeDowncast(services[index], to: kind)
   }
 
   mutating func add<Service: HostService>(_ service: Service) {
-    all.append((ObjectIdentifier(Service.self), service))
+    kinds.append(ObjectIdentifier(Service.self))
+    services.append(service)
   }
 
   /// Those that stand on others, which were made before, come first.
-  var latestFirst: [any HostService] { all.reversed().map(\.service) }
+  var latestFirst: [any HostService] { services.reversed() }
 }
 
 extension ScriptHost {

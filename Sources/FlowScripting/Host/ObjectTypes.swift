@@ -21,6 +21,8 @@ final class ObjectTypes {
   /// Contents of `KeptErrors`; no script sees one.
   let failure: LuaObjectType<FlowError>
   let context: LuaHandleType
+  /// Whether there have been views of runs' data: values may be such views from then on.
+  @exclusivity(unchecked) var viewsData = false
   /// The metatable of error tables.
   let errorMetatable: LuaReference
   /// The metatable of what `flow.setting` returns.

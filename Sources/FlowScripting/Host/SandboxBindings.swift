@@ -67,7 +67,7 @@ extension ScriptHost {
   }
 
   /// A field that is a path or a list of paths; empty without one.
-  func paths(_ options: Options, _ name: ByteString) throws -> [ByteString] {
+  package func paths(_ options: Options, _ name: ByteString) throws -> [ByteString] {
     let expected = "path or list of paths"
     var paths: [ByteString] = []
     switch options.value(name) {

@@ -30,8 +30,11 @@ extension ScriptHost {
     var givenWarnings: Set<ByteString> = []
   }
 
+  /// Whether the process ends, or everything is being cancelled.
+  package var endsEverything: Bool { ending.isTerminating || ending.isCancellingEverything }
+
   static let interruption: ByteString = "interrupted!"
-  static let termination: ByteString = "terminated"
+  package static let termination: ByteString = "terminated"
 
   /// Runs until every run and task has settled and nothing is left to do. Runs that nothing can end
   /// any more fail as stalled; an interruption cancels all of them.
@@ -164,7 +167,7 @@ extension ScriptHost {
     guard isEnd || vm.isAskedToInterrupt else { return }
     events.onCancellation?(true)
     if isEnd { keeping?.suspend() }
-    for task in isEnd ? loop.pendingTasks : chunk?.tasks.all ?? loop.pendingTasks {
+    for task in isEnd ? loop.pendingTasks : chunkTasks?.all ?? loop.pendingTasks {
       task.cancel(reason: isEnd ? Self.termination : Self.interruption)
     }
   }
@@ -217,14 +220,14 @@ extension ScriptHost {
   }
 
   /// A request of signals, or of `cancel`.
-  enum Request {
+  package enum Request {
     case termination, interruption
     case cancellation(FlowError)
   }
 
   /// The request of signals or of `cancel`. The caller handles it from now on: nothing is raised for it
   /// elsewhere.
-  func takeRequest() -> Request? {
+  package func takeRequest() -> Request? {
     if vm.takeAttention() { vm.onAttention?() }
     let isTermination = vm.takeTermination() || ending.isTerminating
     let isInterruption = vm.takeInterruption()

@@ -73,7 +73,10 @@ public final class ScriptHost {
   /// needs them, so that they aren't looked up as a service.
   let objectTypes: AnyObject
   /// What the files above this one keep; nil once the host was closed.
-  var services: HostServices? = HostServices()
+  // Unchecked exclusivity: no access lasts into a call.
+  @exclusivity(unchecked) var services: HostServices? = HostServices()
+  /// The tasks that the running chunk of a session has started; nil outside of sessions.
+  @exclusivity(unchecked) var chunkTasks: OwnedTasks?
   /// Whether logs have each wait of an op's or callback's code, for traces; of workers, those that start from
   /// now on. It doubles the logs of ops that wait.
   package var logsWaits: Bool {
@@ -85,9 +88,6 @@ public final class ScriptHost {
   @exclusivity(unchecked) var waitBegins: [ObjectIdentifier: Int64]?
   /// The module table `flow`.
   public private(set) var module: LuaReference
-  /// Functions that the module doesn't have yet.
-  private var definitions: LuaFields<LuaFunction> = [:]
-
   /// The place in logs of the code that it executes: 0 for the main thread, the number of a worker, or the name of one
   /// of another machine.
   var lane: FlowValue = .integer(0)
@@ -196,7 +196,7 @@ public final class ScriptHost {
 
   /// Defines a function of the module, while the module is being made.
   func define(_ name: String, _ function: @escaping BoundFunction) {
-    definitions.list.append((name, binder.bind(function)))
+    binder.definitions.list.append((name, binder.bind(function)))
   }
 
   /// Makes a function of the API callable from Lua.
@@ -223,8 +223,8 @@ public final class ScriptHost {
     try installSettings()
     installVersion()
     installDeprecated()
-    try vm.set(functions: definitions, in: module)
-    definitions = [:]
+    try vm.set(functions: binder.definitions, in: module)
+    binder.definitions = [:]
     // Looked up through the host: a function of the state that captured a value of it would keep
     // the state.
     try vm.preload(
@@ -263,6 +263,8 @@ final class Binder {
   // Unmanaged: read at every call. The functions live in the state, which the host closes with
   // itself, and nothing calls them afterwards.
   var host: Unmanaged<ScriptHost>?
+  /// Functions that the module doesn't have yet.
+  fileprivate var definitions: LuaFields<LuaFunction> = [:]
 
   func bind(_ function: @escaping BoundFunction) -> LuaFunction {
     { [self] call in

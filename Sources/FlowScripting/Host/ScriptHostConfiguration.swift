@@ -1,5 +1,5 @@
 internal import FlowEngine
-@_spi(Scripting) internal import LuaVM
+@_spi(Scripting) package import LuaVM
 
 extension ScriptHost {
   /// What the scripts of a host can use, besides the libraries of their Lua state, which
@@ -68,7 +68,7 @@ extension ScriptHost {
   }
 
   /// What functions of the API do outside of the script.
-  enum Effect: String { case files, requests, programs }
+  package enum Effect: String { case files, requests, programs }
 
   /// Whether the host allows an effect.
   func allows(_ effect: Effect) -> Bool {
@@ -80,7 +80,7 @@ extension ScriptHost {
   }
 
   /// Refuses a function whose effect the host doesn't allow.
-  func checkAllowed(_ effect: Effect, _ call: LuaCall, _ function: String) throws {
+  package func checkAllowed(_ effect: Effect, _ call: LuaCall, _ function: String) throws {
     if allows(effect) { return }
     throw usage(
       call, "bad use of '\(function)' (the host of the script allows no \(effect.rawValue))")

@@ -113,7 +113,7 @@ package final class ScriptKeeping: RunMonitor {
 
   /// What all processes that execute the run have in common, and no other run has; and how many of them there were. nil
   /// when no run has begun.
-  var lineage: (name: ByteString, epoch: Int64)? {
+  package var lineage: (name: ByteString, epoch: Int64)? {
     kept.map { kept in
       let own = Self.lineage(kept.seed, kept.id, 1)
       return ("\(own.hexadecimal)\(Self.lineage(own, kept.id, 2).hexadecimal)", kept.epoch)

@@ -14,7 +14,7 @@ extension ScriptHost: LuaScheduler {
     defer {
       if isMain { endMainWait() }
       // The code that continues may be busy for long.
-      sendWaitingReplies()
+      remote?.sendWaitingReplies()
     }
     var stalls = StallPass(times: 1)
     while !wait.isReady {

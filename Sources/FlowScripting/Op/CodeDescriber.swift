@@ -1,6 +1,6 @@
-internal import FlowEngine
+package import FlowEngine
 internal import FlowHTTP
-@_spi(Scripting) internal import LuaVM
+@_spi(Scripting) package import LuaVM
 
 extension ScriptHost {
   /// The form of a function, or of a table of code, with its bound arguments.
@@ -49,16 +49,16 @@ extension ScriptHost {
 }
 
 /// Describes the objects of flowlua and the modules in one form of code.
-final class CodeDescriber: LuaCodeDescriber {
+package final class CodeDescriber: LuaCodeDescriber {
   private let host: ScriptHost
   /// The modules met so far: each file is looked at once.
   private var modules: [ByteString: LuaModuleContent] = [:]
 
-  init(_ host: ScriptHost) {
+  package init(_ host: ScriptHost) {
     self.host = host
   }
 
-  func description(of object: AnyObject) throws -> LuaValue? {
+  package func description(of object: AnyObject) throws -> LuaValue? {
     if let op = object as? Op {
       return .reference(try host.vm.makeTable(values: try values(of: op)))
     }
@@ -90,9 +90,9 @@ final class CodeDescriber: LuaCodeDescriber {
     return values + (try host.codeValues(of: op.settings))
   }
 
-  func isLibrary(_ name: ByteString) -> Bool { ModuleDigests.libraries.contains(name) }
+  package func isLibrary(_ name: ByteString) -> Bool { ModuleDigests.libraries.contains(name) }
 
-  func content(ofModule name: ByteString) throws -> LuaModuleContent {
+  package func content(ofModule name: ByteString) throws -> LuaModuleContent {
     if let known = modules[name] { return known }
     let content = try ModuleDigests.of(host).content(of: name)
     modules[name] = content

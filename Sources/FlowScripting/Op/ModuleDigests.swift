@@ -1,19 +1,19 @@
-internal import FlowEngine
+package import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// A module in Lua.
-struct ModuleSource: Sendable, Equatable {
-  let name: ByteString
+package struct ModuleSource: Sendable, Equatable {
+  package let name: ByteString
   /// Its file, for messages.
-  let path: ByteString
-  let text: ByteString
+  package let path: ByteString
+  package let text: ByteString
 }
 
 /// Digests of the modules that scripts require: of a module's file and of the files of the modules that its
 /// text requires, so that a change of any of them changes the digest.
 ///
 /// The files are those that `require` would find now. Files that haven't changed are read once.
-final class ModuleDigests: HostService {
+package final class ModuleDigests: HostService {
   /// A file that was read.
   private struct File {
     let device: UInt64
@@ -50,7 +50,9 @@ final class ModuleDigests: HostService {
   }
 
   /// Those of a host, which reads no file twice.
-  static func of(_ host: ScriptHost) -> ModuleDigests { host.service { ModuleDigests(host.vm) } }
+  package static func of(_ host: ScriptHost) -> ModuleDigests {
+    host.service { ModuleDigests(host.vm) }
+  }
 
   /// How the content of a module counts.
   func content(of name: ByteString) throws -> LuaModuleContent {
@@ -79,7 +81,8 @@ final class ModuleDigests: HostService {
 
   /// The modules of this name, and those that their texts require: those in Lua with their texts, and the names of
   /// the others. What has no file is left out, as libraries of Lua are.
-  func sources(of names: [ByteString]) throws -> (lua: [ModuleSource], native: [ByteString]) {
+  package func sources(of names: [ByteString]) throws -> (lua: [ModuleSource], native: [ByteString])
+  {
     var lua: [ModuleSource] = []
     var native: [ByteString] = []
     var open = names
@@ -159,7 +162,7 @@ final class ModuleDigests: HostService {
 
   /// The names after `require`, also in `require("x")` and `pcall(require, "x")`. Names that are computed
   /// aren't known.
-  static func required(in text: [UInt8]) -> [ByteString] {
+  package static func required(in text: [UInt8]) -> [ByteString] {
     let tokens = LuaLexer.tokens(text)
     var names: [ByteString] = []
     for (index, token) in tokens.enumerated()

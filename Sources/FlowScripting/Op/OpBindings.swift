@@ -148,7 +148,7 @@ extension ScriptHost {
     } else if let currentRun {
       currentRun.adopt(task)
     } else {
-      chunk?.tasks.add(task)
+      chunkTasks?.add(task)
     }
   }
 }

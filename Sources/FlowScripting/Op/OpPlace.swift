@@ -1,8 +1,8 @@
-internal import FlowEngine
+package import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// The thread of an op written in Lua.
-enum OpThread: String {
+package enum OpThread: String {
   /// On the thread of the script, like its other code.
   case main
   /// In a worker.
@@ -11,29 +11,29 @@ enum OpThread: String {
   case remote
 
   /// The words that scripts write, for messages.
-  static let expected = "\"main\", \"worker\" or \"remote\" expected"
+  package static let expected = "\"main\", \"worker\" or \"remote\" expected"
 }
 
 /// What a machine has to have for certain ops, such as `gpu`: words that its owner gives it when it joins.
-struct RemoteTags: Hashable, Sendable {
+package struct RemoteTags: Hashable, Sendable {
   /// Sorted, each once.
-  let words: [ByteString]
+  package let words: [ByteString]
 
   /// How many a machine or an op may have: a machine looks for work of each set of its own.
-  static let most = 4
+  package static let most = 4
   private static let longest = 32
 
   /// No tags: any machine.
-  init() { words = [] }
+  package init() { words = [] }
 
   /// Reads words that are separated by spaces or commas; throws a text that says what is wrong.
-  init(_ text: ByteString) throws(Problem) {
+  package init(_ text: ByteString) throws(Problem) {
     let separators = [UInt8(ascii: " "), UInt8(ascii: ","), UInt8(ascii: "\t")]
     try self.init(
       text.bytes.split { separators.contains($0) }.map { ByteString($0) })
   }
 
-  init(_ words: [ByteString]) throws(Problem) {
+  package init(_ words: [ByteString]) throws(Problem) {
     for word in words {
       let isWord =
         !word.isEmpty && word.count <= Self.longest
@@ -52,7 +52,7 @@ struct RemoteTags: Hashable, Sendable {
   }
 
   /// The field `tags` of an op: a text, or a list of words; nil without it.
-  init?(_ options: Options) throws {
+  package init?(_ options: Options) throws {
     var words: [ByteString] = []
     switch options.value("tags") {
     case nil: return nil
@@ -76,23 +76,25 @@ struct RemoteTags: Hashable, Sendable {
   }
 
   /// What is wrong about them.
-  struct Problem: Error {
-    let text: ByteString
+  package struct Problem: Error {
+    package let text: ByteString
+
+    package init(text: ByteString) { self.text = text }
   }
 
-  var isEmpty: Bool { words.isEmpty }
+  package var isEmpty: Bool { words.isEmpty }
   /// `big gpu`.
-  var text: ByteString {
+  package var text: ByteString {
     ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))
   }
   /// A part of subjects: `big+gpu`, and `any` for no tags. No word contains a `+`.
-  var token: ByteString {
+  package var token: ByteString {
     isEmpty
       ? "+any" : ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: "+")]))
   }
 
   /// All sets whose ops a machine with these tags may execute.
-  var subsets: [RemoteTags] {
+  package var subsets: [RemoteTags] {
     (0..<(1 << words.count)).map { bits in
       RemoteTags(sorted: words.indices.filter { bits >> $0 & 1 == 1 }.map { words[$0] })
     }
@@ -101,5 +103,7 @@ struct RemoteTags: Hashable, Sendable {
   private init(sorted words: [ByteString]) { self.words = words }
 
   /// Whether a machine with these tags may execute an op with those.
-  func covers(_ others: RemoteTags) -> Bool { others.words.allSatisfy { words.contains($0) } }
+  package func covers(_ others: RemoteTags) -> Bool {
+    others.words.allSatisfy { words.contains($0) }
+  }
 }

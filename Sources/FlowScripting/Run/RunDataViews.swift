@@ -92,6 +92,7 @@ extension ScriptHost {
     let metatable = try vm.makeViewMetatable(
       refuse: try vm.makeFunction(refuse), read: try vm.makeFunction(read),
       readAll: try vm.makeFunction(readAll))
+    types.viewsData = true
     return RunDataViews(metatable: metatable, source: source)
   }
 
@@ -106,7 +107,7 @@ extension ScriptHost {
   /// A value that a script may want to change, such as the state of a machine: for a run's data,
   /// the table that it shows.
   func changeable(_ value: LuaValue) throws -> LuaValue {
-    existing(RunDataViews.self) == nil ? value : try vm.shown(by: value)
+    !types.viewsData ? value : try vm.shown(by: value)
   }
 }
 

@@ -190,7 +190,11 @@ extension ScriptHost {
 
   /// From now on an interruption cancels only tasks that the next code starts: background tasks
   /// continue.
-  package func beginChunk() { session.chunk = SessionChunk(on: loop) }
+  package func beginChunk() {
+    let chunk = SessionChunk(on: loop)
+    session.chunk = chunk
+    chunkTasks = chunk.tasks
+  }
 
   /// The error with which the code of a chunk ends that has just returned: an interruption that was
   /// raised in an op or task. Nil if there was none.
@@ -207,7 +211,7 @@ extension ScriptHost {
     ended.keepInterrupted()
     cancel(ended, reason: Self.interruption)
     ended.tasks.abandon()
-    session.chunk = nil
+    (session.chunk, chunkTasks) = (nil, nil)
   }
 
   /// Cancels everything that a chunk has started, and runs until it has settled.

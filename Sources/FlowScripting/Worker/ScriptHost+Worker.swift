@@ -1,9 +1,9 @@
-internal import FlowEngine
+package import FlowEngine
 internal import FlowSystem
 @_spi(Scripting) package import LuaVM
 
 /// The workers of a host.
-final class WorkerPools: HostService {
+package final class WorkerPools: HostService {
   fileprivate var limit = ScriptHost.coreCount
   fileprivate var memoryLimit: Int?
   /// The memory that the host shares with its workers, once they have been needed.
@@ -13,7 +13,7 @@ final class WorkerPools: HostService {
   /// Those of the paused loops, if they have some.
   private var waiting: [WorkerPool?] = []
   /// The workers of scripts of other machines; see `RemoteMachine`.
-  var ofSessions: [WorkerPool] = []
+  package var ofSessions: [WorkerPool] = []
   private var lastNumber: UInt64 = 0
 
   /// The workers of all loops.
@@ -47,7 +47,7 @@ final class WorkerPools: HostService {
 
 /// The differences in the host of a worker, and the main host's view of workers.
 extension ScriptHost {
-  var workerPools: WorkerPools { service { WorkerPools() } }
+  package var workerPools: WorkerPools { service { WorkerPools() } }
 
   /// The maximum number of workers, 0 for none: making an op that runs in a worker is an error then. Set it
   /// before the first one is needed. By default one per core.
@@ -80,7 +80,7 @@ extension ScriptHost {
   var openPools: [WorkerPool] { existing(WorkerPools.self)?.all ?? [] }
 
   /// Makes a pool of workers.
-  func makePool() -> WorkerPool {
+  package func makePool() -> WorkerPool {
     let pools = workerPools
     if pools.budget == nil, let budget = LuaMemoryBudget(limit: vm.memoryLimit) {
       pools.budget = budget
@@ -105,7 +105,7 @@ extension ScriptHost {
   }
 
   /// The cores that this process may use; at least 1.
-  static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+  package static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
   /// The time, in nanoseconds, for busy code that is being stopped. In a worker the stop comes from
   /// another thread, and the code waiting for the worker matters more than the code that is
@@ -114,7 +114,7 @@ extension ScriptHost {
 
   /// Makes a task of workers stop, of any loop.
   func stopWork(_ number: UInt64, _ error: FlowError) {
-    if stopRemote(number, error) { return }
+    if remote?.stop(number, error) == true { return }
     for pool in openPools { pool.stop(number, error) }
   }
 
@@ -165,7 +165,7 @@ extension ScriptHost {
   }
 
   /// Whether `flow` is a global of the state.
-  var hasGlobalModule: Bool {
+  package var hasGlobalModule: Bool {
     guard case .reference(let value)? = try? vm.global("flow") else { return false }
     return vm.areSame(value, module)
   }
@@ -183,7 +183,7 @@ extension ScriptHost {
 
   /// The reason why a received function or value couldn't be made, as an error that a script would
   /// have raised.
-  func flowError(unpacking error: any Error) -> FlowError {
+  package func flowError(unpacking error: any Error) -> FlowError {
     guard let raised = error as? LuaError else { return .from(error) }
     if raised.code == .instructions { return .from(raised) }
     return (try? flowError(raised: raised.value ?? .string(raised.message), at: ""))

@@ -1,11 +1,11 @@
-internal import FlowEngine
-@_spi(Scripting) internal import LuaVM
+package import FlowEngine
+@_spi(Scripting) package import LuaVM
 
 /// A value on its way between the main state and a worker.
 ///
 /// Scalars and strings travel unencoded, which costs less than any code. Only tables are encoded,
 /// into the buffer of their batch.
-enum WireValue: Sendable {
+package enum WireValue: Sendable {
   case null
   case boolean(Bool)
   case integer(Int64)
@@ -18,15 +18,15 @@ enum WireValue: Sendable {
 }
 
 /// Values that travel together.
-struct WireBatch: Sendable {
-  var values: ContiguousArray<WireValue> = []
+package struct WireBatch: Sendable {
+  package var values: ContiguousArray<WireValue> = []
   /// The tables among them; nil without any. The code that posts the batch releases it.
-  private(set) var buffer: EncodedBuffer?
+  package private(set) var buffer: EncodedBuffer?
 
-  init() {}
+  package init() {}
 
   /// A batch of another process.
-  init(values: ContiguousArray<WireValue>, buffer: EncodedBuffer?) {
+  package init(values: ContiguousArray<WireValue>, buffer: EncodedBuffer?) {
     self.values = values
     self.buffer = buffer
   }
@@ -41,7 +41,7 @@ struct WireBatch: Sendable {
 }
 
 /// The reason why a value can't travel.
-struct WireProblem: Error {
+package struct WireProblem: Error {
   private let error: any Error
 
   fileprivate init(_ error: any Error) {
@@ -49,12 +49,12 @@ struct WireProblem: Error {
   }
 
   /// The failure because of the value with the name `name`.
-  func failure(_ name: ByteString) -> FlowError {
+  package func failure(_ name: ByteString) -> FlowError {
     FlowError(.error, message(name), underlying: error)
   }
 
   /// The message about the value with the name `name`.
-  func message(_ name: ByteString) -> ByteString {
+  package func message(_ name: ByteString) -> ByteString {
     if let error = error as? EncodeError {
       return ByteString(describing: error.description(of: name.description))
     }
@@ -65,7 +65,7 @@ struct WireProblem: Error {
 extension WireValue {
   /// A value that travels unencoded; nil for others.
   @inline(__always)
-  init?(plain value: FlowValue) {
+  package init?(plain value: FlowValue) {
     switch value {
     case .null: self = .null
     case .boolean(let flag): self = .boolean(flag)
@@ -80,7 +80,7 @@ extension WireValue {
 extension FlowValue {
   /// A received unencoded value; nil for others.
   @inline(__always)
-  init?(plain wired: WireValue) {
+  package init?(plain wired: WireValue) {
     switch wired {
     case .null: self = .null
     case .boolean(let flag): self = .boolean(flag)
@@ -94,7 +94,7 @@ extension FlowValue {
 
 extension ScriptHost {
   /// Makes a value ready to travel with a batch; throws a `WireProblem`.
-  func wire(_ value: FlowValue, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
+  package func wire(_ value: FlowValue, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
     if let plain = WireValue(plain: value) {
       if isWorker, case .bytes(let text) = plain { handOver(text) }
       return plain
@@ -114,12 +114,12 @@ extension ScriptHost {
   }
 
   /// The same for a value of a script.
-  func wire(_ value: LuaValue, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
+  package func wire(_ value: LuaValue, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
     try wire(FlowValue(value), &batch)
   }
 
   /// A received value.
-  func value(_ wired: WireValue, in batch: WireBatch) throws -> FlowValue {
+  package func value(_ wired: WireValue, in batch: WireBatch) throws -> FlowValue {
     if let plain = FlowValue(plain: wired) { return plain }
     switch wired {
     case .secret(let inner): return .secret(try value(inner, in: batch))
@@ -131,12 +131,12 @@ extension ScriptHost {
   }
 
   /// The same as a script sees it.
-  func luaValue(_ wired: WireValue, in batch: WireBatch) throws -> LuaValue {
+  package func luaValue(_ wired: WireValue, in batch: WireBatch) throws -> LuaValue {
     try luaValue(try value(wired, in: batch))
   }
 
   /// The reason why a value can't travel; nil if it can.
-  func encodeProblem(_ value: FlowValue) -> WireProblem? {
+  package func encodeProblem(_ value: FlowValue) -> WireProblem? {
     guard case .opaque = value else { return nil }
     var batch = WireBatch()
     do throws(WireProblem) {
@@ -149,23 +149,23 @@ extension ScriptHost {
 }
 
 /// An error on its way between the main state and a worker: the data for its table there.
-final class WireError: Sendable {
-  let plain: FlowError
-  let values: WireBatch
+package final class WireError: Sendable {
+  package let plain: FlowError
+  package let values: WireBatch
   /// The fields of its table that the script gave, by name; the values are in `values`.
-  let fields: [(name: ByteString, value: WireValue)]
-  let cause: Cause?
+  package let fields: [(name: ByteString, value: WireValue)]
+  package let cause: Cause?
 
-  enum Cause {
+  package enum Cause {
     case value(WireValue)
     case error(WireError)
   }
 
   /// The maximum depth of nested causes.
-  static let depthLimit = 16
+  package static let depthLimit = 16
 
   /// An error of another process.
-  init(
+  package init(
     plain: FlowError, values: WireBatch, fields: [(name: ByteString, value: WireValue)],
     cause: Cause?
   ) {
@@ -176,7 +176,7 @@ final class WireError: Sendable {
   }
 
   /// An error of the host's loop; `depth` is the number of errors it is the cause of.
-  init(_ error: FlowError, from host: ScriptHost, depth: Int = 0) {
+  package init(_ error: FlowError, from host: ScriptHost, depth: Int = 0) {
     var batch = WireBatch()
     var fields: [(ByteString, WireValue)] = []
     var cause: Cause?
@@ -224,7 +224,7 @@ final class WireError: Sendable {
   }
 
   /// The error on another loop, with its own table.
-  func error(on host: ScriptHost) -> FlowError {
+  package func error(on host: ScriptHost) -> FlowError {
     guard let table = try? table(on: host) else { return plain }
     return plain.with(payload: table, on: host.loop)
   }

@@ -55,7 +55,7 @@ final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
       return host.workers.submit(self, number)
     }
     do throws(FlowError) {
-      try host.remote.submit(self, number, job, function, RemoteTags())
+      try host.neededRemote().submit(self, number, job, function, RemoteTags(), of: nil)
     } catch {
       failed(error)
     }

@@ -1,16 +1,16 @@
-internal import FlowEngine
-@_spi(Scripting) internal import LuaVM
+package import FlowEngine
+@_spi(Scripting) package import LuaVM
 
 /// The function of an op, identified by its number for workers, so that it travels once.
-final class WorkerCode: Sendable {
-  let id: UInt64
-  let package: CodePackage
+package final class WorkerCode: Sendable {
+  package let id: UInt64
+  package let package: CodePackage
   /// The modules that it may require, where the files of the script aren't.
-  let modules: [ModuleSource]
+  package let modules: [ModuleSource]
   /// The names of those that are shared libraries, which have to be there.
-  let native: [ByteString]
+  package let native: [ByteString]
 
-  init(
+  package init(
     id: UInt64, package: CodePackage, modules: [ModuleSource] = [], native: [ByteString] = []
   ) {
     self.id = id
@@ -21,49 +21,60 @@ final class WorkerCode: Sendable {
 }
 
 /// The declarations of an op, on their way to a worker.
-struct WorkerDeclaration: Sendable {
-  let name: ByteString
+package struct WorkerDeclaration: Sendable {
+  package let name: ByteString
   /// As it was written; a worker parses it again.
-  let type: ByteString
+  package let type: ByteString
+
+  package init(name: ByteString, type: ByteString) {
+    self.name = name
+    self.type = type
+  }
 }
 
 /// One execution of an op, or one call of a function.
-struct WorkerJob: Sendable {
-  let code: WorkerCode
+package struct WorkerJob: Sendable {
+  package let code: WorkerCode
   /// The arguments of the function, after `ctx` if there is one.
-  let arguments: WireBatch
-  let kind: Kind
+  package let arguments: WireBatch
+  package let kind: Kind
 
-  enum Kind: Sendable {
+  package init(code: WorkerCode, arguments: WireBatch, kind: Kind) {
+    self.code = code
+    self.arguments = arguments
+    self.kind = kind
+  }
+
+  package enum Kind: Sendable {
     case op(OpPlace)
     /// A continuation, the form in which it gets the previous task's outcome, and the span that encloses it.
     case call(CallInput, span: SpanOrigin?)
   }
 
   /// The place where an op executes, for the fields of `ctx`.
-  struct OpPlace: Sendable {
-    var name: ByteString
-    let index: Int
-    let label: ByteString?
-    let attempt: Int
+  package struct OpPlace: Sendable {
+    package var name: ByteString
+    package let index: Int
+    package let label: ByteString?
+    package let attempt: Int
     /// The identity that is the same in all attempts; see `OpContext.lineage`.
-    let lineage: UInt64
+    package let lineage: UInt64
     /// Its span; nil without a trace.
-    let span: SpanOrigin?
+    package let span: SpanOrigin?
     /// The seconds that its cleanups have after a stop; nil for the default.
-    let grace: Duration?
+    package let grace: Duration?
     /// The bytes that it may allocate; nil for no limit. It has the worker for itself then.
-    let memory: Int?
+    package let memory: Int?
     /// For a final step, the error with which its flow is ending.
-    var endingError: WireError?
+    package var endingError: WireError?
     /// The keys that it may read.
-    let visible: [ByteString]
+    package let visible: [ByteString]
     /// Those of them that have a value, which is at the same index of `data`.
-    let keys: [ByteString]
-    var data: WireBatch
+    package let keys: [ByteString]
+    package var data: WireBatch
   }
 
-  enum CallInput: Sendable {
+  package enum CallInput: Sendable {
     /// The arguments alone.
     case values
     /// A settled copy of the task: of its result, which is the argument, or of its error.
@@ -74,29 +85,29 @@ struct WorkerJob: Sendable {
 }
 
 /// A group whose items a worker executes.
-struct WorkerGroup: Sendable {
-  let code: WorkerCode
-  let arguments: WireBatch
-  let name: ByteString
-  let needs: [WorkerDeclaration]
-  let gives: [WorkerDeclaration]
-  let itemKey: ByteString
-  let collectKey: ByteString?
+package struct WorkerGroup: Sendable {
+  package let code: WorkerCode
+  package let arguments: WireBatch
+  package let name: ByteString
+  package let needs: [WorkerDeclaration]
+  package let gives: [WorkerDeclaration]
+  package let itemKey: ByteString
+  package let collectKey: ByteString?
   /// The data that items read through to.
-  let keys: [ByteString]
-  let data: WireBatch
+  package let keys: [ByteString]
+  package let data: WireBatch
   /// The most items that execute at the same time in this worker.
-  let limit: Int
-  let stopsAtFailure: Bool
+  package let limit: Int
+  package let stopsAtFailure: Bool
   /// For a final step, the error with which its flow is ending.
-  let endingError: WireError?
+  package let endingError: WireError?
   /// See `ItemWork`.
-  let lineage: UInt64
-  let spans: SpanOrigin?
+  package let lineage: UInt64
+  package let spans: SpanOrigin?
 }
 
 /// An order to a worker.
-enum WorkerOrder: Sendable {
+package enum WorkerOrder: Sendable {
   case start(id: UInt64, WorkerJob)
   /// Short jobs: each begins when those before it have ended, or wait for something.
   case startEach([(id: UInt64, job: WorkerJob)])
@@ -110,22 +121,24 @@ enum WorkerOrder: Sendable {
 }
 
 /// The report of a worker about the time since its last one.
-struct WorkerReport: Sendable {
+package struct WorkerReport: Sendable {
   /// The number of orders it had taken.
-  var taken: UInt64 = 0
+  package var taken: UInt64 = 0
   /// Whether it now waits for an event, so that it can begin something else; nil if it continues.
-  var sleep: Sleep?
-  var jobs: [JobEvent] = []
+  package var sleep: Sleep?
+  package var jobs: [JobEvent] = []
   /// Those that were withdrawn before they had begun.
-  var returned: [UInt64] = []
-  var groups: [GroupEvents] = []
+  package var returned: [UInt64] = []
+  package var groups: [GroupEvents] = []
   /// Failures of tasks that are unobserved, and that nothing can observe any more.
-  var failures: [(name: ByteString, error: WireError)] = []
+  package var failures: [(name: ByteString, error: WireError)] = []
 
-  var isEmpty: Bool { jobs.isEmpty && returned.isEmpty && groups.isEmpty && failures.isEmpty }
+  package var isEmpty: Bool {
+    jobs.isEmpty && returned.isEmpty && groups.isEmpty && failures.isEmpty
+  }
 
   /// The reason why a worker without work waits.
-  enum Sleep: Equatable {
+  package enum Sleep: Equatable {
     /// For other threads: nothing of its own can continue.
     case idle
     /// For a time of the real clock, or a program.
@@ -134,12 +147,18 @@ struct WorkerReport: Sendable {
     case until(Int64)
   }
 
-  struct JobEvent: Sendable {
-    let id: UInt64
-    let time: Int64
-    let what: What
+  package struct JobEvent: Sendable {
+    package let id: UInt64
+    package let time: Int64
+    package let what: What
 
-    enum What: Sendable {
+    package init(id: UInt64, time: Int64, what: What) {
+      self.id = id
+      self.time = time
+      self.what = what
+    }
+
+    package enum What: Sendable {
       case log(ByteString)
       case progress(done: Double, total: Double?)
       /// A program or request has ended.
@@ -152,16 +171,16 @@ struct WorkerReport: Sendable {
     }
   }
 
-  struct GroupEvents: Sendable {
-    let id: UInt64
-    let slice: LogSlice
+  package struct GroupEvents: Sendable {
+    package let id: UInt64
+    package let slice: LogSlice
     /// The 0-based indices of the ended items; the outputs are at the same indices.
-    let indices: ContiguousArray<Int32>
-    let outputs: WireBatch
+    package let indices: ContiguousArray<Int32>
+    package let outputs: WireBatch
     /// The errors of the failed ones, each with its index, in order.
-    let failures: [(place: Int, error: WireError)]
+    package let failures: [(place: Int, error: WireError)]
     /// The time for which the worker was busy with it, in nanoseconds.
-    let busy: Int64
+    package let busy: Int64
   }
 }
 
@@ -170,7 +189,7 @@ struct WorkerReport: Sendable {
 /// Orders reach the worker here, and reports return by the mailbox of the main loop. Stops have a
 /// separate way: a busy worker takes them between two instructions of its script.
 // Unchecked: the monitor guards all mutable data.
-final class WorkerChannel: @unchecked Sendable {
+package final class WorkerChannel: @unchecked Sendable {
   private let monitor = Monitor()
   private var orders: [WorkerOrder] = []
   /// Without an error it applies only to what hasn't begun.
@@ -190,7 +209,7 @@ final class WorkerChannel: @unchecked Sendable {
   // MARK: For the main thread
 
   /// Sends an order; `now` is the time of the main loop's clock.
-  func send(_ order: WorkerOrder, now: Int64) {
+  package func send(_ order: WorkerOrder, now: Int64) {
     post(
       monitor.locked {
         orders.append(order)
@@ -200,7 +219,7 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Sends the time to a worker that waits for it.
-  func sendTime(now: Int64) {
+  package func sendTime(now: Int64) {
     post(
       monitor.locked {
         time = max(time, now)
@@ -211,10 +230,10 @@ final class WorkerChannel: @unchecked Sendable {
   /// Makes a task stop; a busy worker is interrupted for it. The worker may miss that: see `nudge`.
   ///
   /// - Returns: The number for `hasTaken`.
-  func stop(_ id: UInt64, _ error: WireError) -> Int { add(id, error) }
+  package func stop(_ id: UInt64, _ error: WireError) -> Int { add(id, error) }
 
   /// Takes a job back, if it hasn't begun.
-  func withdraw(_ id: UInt64) { _ = add(id, nil) }
+  package func withdraw(_ id: UInt64) { _ = add(id, nil) }
 
   private func add(_ id: UInt64, _ error: WireError?) -> Int {
     let (number, sleeping) = monitor.locked {
@@ -227,7 +246,7 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Has the worker look at everything that concerns it, whether it is busy or sleeps.
-  func callAttention() {
+  package func callAttention() {
     post(
       monitor.locked {
         attention?.call()
@@ -236,13 +255,13 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Interrupts the worker once more for stops that it hasn't taken.
-  func nudge() { monitor.locked { attention?.call() } }
+  package func nudge() { monitor.locked { attention?.call() } }
 
   /// Whether the worker has taken that stop, and all before it.
-  func hasTaken(stop number: Int) -> Bool { monitor.locked { stopsTaken >= number } }
+  package func hasTaken(stop number: Int) -> Bool { monitor.locked { stopsTaken >= number } }
 
   /// Makes the worker end, as soon as it isn't executing.
-  func close() {
+  package func close() {
     post(
       monitor.locked {
         isClosing = true
@@ -253,7 +272,7 @@ final class WorkerChannel: @unchecked Sendable {
 
   /// Waits until the worker has ended; returns false if it hasn't by `deadline`, a time of the
   /// monotonic clock in nanoseconds.
-  func waitForEnd(until deadline: Int64) -> Bool {
+  package func waitForEnd(until deadline: Int64) -> Bool {
     monitor.locked {
       while !hasEnded, monitor.wait(until: deadline) {}
       return hasEnded
@@ -274,7 +293,7 @@ final class WorkerChannel: @unchecked Sendable {
   // MARK: For the worker
 
   /// Marks the worker as reachable.
-  func begin(_ mailbox: Mailbox, _ attention: LuaAttention) {
+  package func begin(_ mailbox: Mailbox, _ attention: LuaAttention) {
     monitor.locked {
       self.mailbox = mailbox
       self.attention = attention
@@ -282,7 +301,7 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Marks that the worker's state is about to be closed: nothing interrupts it any more.
-  func finish() {
+  package func finish() {
     monitor.locked {
       attention = nil
       mailbox = nil
@@ -290,7 +309,7 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Marks that the worker's thread has nothing left to do.
-  func end() {
+  package func end() {
     monitor.locked {
       hasEnded = true
       monitor.broadcast()
@@ -298,10 +317,10 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Marks that all messages so far are about to be taken: later ones wake the worker.
-  func acknowledge() { monitor.locked { isWoken = false } }
+  package func acknowledge() { monitor.locked { isWoken = false } }
 
   /// Received orders.
-  func takeOrders() -> [WorkerOrder] {
+  package func takeOrders() -> [WorkerOrder] {
     monitor.locked {
       let taken = orders
       orders = []
@@ -310,7 +329,7 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Received stops.
-  func takeStops() -> [(id: UInt64, error: WireError?)] {
+  package func takeStops() -> [(id: UInt64, error: WireError?)] {
     monitor.locked {
       let taken = stops
       stops = []
@@ -319,7 +338,7 @@ final class WorkerChannel: @unchecked Sendable {
     }
   }
 
-  var now: Int64 { monitor.locked { time } }
+  package var now: Int64 { monitor.locked { time } }
 
-  var shallEnd: Bool { monitor.locked { isClosing } }
+  package var shallEnd: Bool { monitor.locked { isClosing } }
 }

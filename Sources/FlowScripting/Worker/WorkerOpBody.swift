@@ -1,11 +1,11 @@
-internal import FlowEngine
-@_spi(Scripting) internal import LuaVM
+package import FlowEngine
+@_spi(Scripting) package import LuaVM
 
 /// The function of an op, packed for the workers; workers that have it drop it with this object.
-final class WorkerFunction {
-  let host: ScriptHost
-  let function: LuaReference
-  let code: WorkerCode
+package final class WorkerFunction {
+  package let host: ScriptHost
+  package let function: LuaReference
+  package let code: WorkerCode
   /// The place of the script where the function's caller was made.
   private let position: ByteString
 
@@ -21,10 +21,10 @@ final class WorkerFunction {
   deinit { for pool in host.openPools { pool.forget(code) } }
 
   /// The function as other machines get it, once one has got it.
-  var travelling: AnyObject?
+  package var travelling: AnyObject?
 
   /// The reason why the function isn't the packed one any more; nil if it is.
-  func problem(of name: ByteString) -> FlowError? {
+  package func problem(of name: ByteString) -> FlowError? {
     do {
       guard let change = try host.vm.change(of: function, since: code.package) else { return nil }
       return .usage(
@@ -57,7 +57,7 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
   let tags: RemoteTags
   private var host: ScriptHost { shared.host }
 
-  var function: LuaReference { shared.function }
+  package var function: LuaReference { shared.function }
 
   init(
     _ shared: WorkerFunction, arguments: LuaReference? = nil, argumentCount: Int = 0,
@@ -125,7 +125,7 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
       context.state = execution
       context.beginWaiting()
       if thread == .remote, host.usesRemote {
-        try host.remote.submit(execution, number, job, shared, tags, of: context)
+        try host.neededRemote().submit(execution, number, job, shared, tags, of: context)
       } else {
         host.workers.submit(execution, number)
       }

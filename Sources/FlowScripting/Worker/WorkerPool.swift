@@ -1,10 +1,10 @@
-internal import FlowEngine
+package import FlowEngine
 internal import FlowHTTP
 internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// A task of a worker, on the main loop: notified on the loop's thread.
-protocol WorkerTask: AnyObject {
+package protocol WorkerTask: AnyObject {
   /// A worker can begin it: returns the order.
   func order(for worker: Int) -> WorkerOrder?
   /// A worker has been sent the order; `lane` is its number in the log.
@@ -27,14 +27,14 @@ protocol WorkerTask: AnyObject {
 }
 
 extension WorkerTask {
-  func begun(in lane: UInt8) {}
-  func lostMachine(_ name: ByteString) {}
-  func returned() {}
+  package func begun(in lane: UInt8) {}
+  package func lostMachine(_ name: ByteString) {}
+  package func returned() {}
   /// The default.
-  var grace: Duration? { nil }
+  package var grace: Duration? { nil }
   /// It shares its worker.
-  var isExclusive: Bool { false }
-  var hasTimeout: Bool { false }
+  package var isExclusive: Bool { false }
+  package var hasTimeout: Bool { false }
 }
 
 /// A group whose shares workers execute, on the main loop.
@@ -52,7 +52,7 @@ protocol WorkerGroupTask: AnyObject {
 /// A worker that doesn't react to a stop within the loop's grace period is in a C function that
 /// can't be stopped. It is abandoned: its thread ends by itself when that function returns, its
 /// messages are dropped, and another worker replaces it.
-final class WorkerPool {
+package final class WorkerPool {
   // Unowned: the host owns its pool.
   private unowned let host: ScriptHost
   // Unowned: the host keeps it as long as the pool.
@@ -64,18 +64,29 @@ final class WorkerPool {
   private let link: Link
   private let configuration: LuaConfiguration
   /// What its workers have instead of what they would have from the host; nil for nothing. Set before the first task.
-  var conditions: Conditions?
+  package var conditions: Conditions?
   /// Called after a report, when tasks may have ended and workers may have fallen asleep.
-  var onReport: (() -> Void)?
+  package var onReport: (() -> Void)?
 
   /// What workers have that execute ops of another process.
-  struct Conditions {
-    let gracePeriod: Duration
-    let cleanupGrace: Duration
-    let logsWaits: Bool
-    let hasGlobalModule: Bool
+  package struct Conditions {
+    package let gracePeriod: Duration
+    package let cleanupGrace: Duration
+    package let logsWaits: Bool
+    package let hasGlobalModule: Bool
     /// The name of a worker, by its number from 1 on.
-    let lane: (Int) -> ByteString
+    package let lane: (Int) -> ByteString
+
+    package init(
+      gracePeriod: Duration, cleanupGrace: Duration, logsWaits: Bool, hasGlobalModule: Bool,
+      lane: @escaping (Int) -> ByteString
+    ) {
+      self.gracePeriod = gracePeriod
+      self.cleanupGrace = cleanupGrace
+      self.logsWaits = logsWaits
+      self.hasGlobalModule = hasGlobalModule
+      self.lane = lane
+    }
   }
 
   /// A worker, on the main loop.
@@ -119,17 +130,17 @@ final class WorkerPool {
   }
 
   /// The maximum number of workers.
-  var size: Int { state.size }
+  package var size: Int { state.size }
 
   /// A number for a task, a group or a function, unique among all pools of the host.
-  func makeNumber() -> UInt64 {
+  package func makeNumber() -> UInt64 {
     host.workerPools.makeNumber()
   }
 
   // MARK: Tasks
 
   /// Passes a task to the first free worker.
-  func submit(_ task: any WorkerTask, _ number: UInt64, group: UInt64? = nil) {
+  package func submit(_ task: any WorkerTask, _ number: UInt64, group: UInt64? = nil) {
     tasks[number] = task
     // Workers may need what the garbage of the host takes.
     host.vm.settleBudget()
@@ -138,7 +149,7 @@ final class WorkerPool {
 
   /// Passes a task to the first free worker whose order begins other ones: these are its members, whose events they
   /// get. `concluded` says that all have ended.
-  func submit(
+  package func submit(
     _ task: any WorkerTask, _ number: UInt64, members: [(task: any WorkerTask, number: UInt64)]
   ) {
     for member in members { tasks[member.number] = member.task }
@@ -146,16 +157,16 @@ final class WorkerPool {
   }
 
   /// Forgets a member that has ended.
-  func removeMember(_ number: UInt64) { tasks[number] = nil }
+  package func removeMember(_ number: UInt64) { tasks[number] = nil }
 
   /// A task with members has ended, as they have.
-  func concluded(_ number: UInt64) {
+  package func concluded(_ number: UInt64) {
     guard tasks.removeValue(forKey: number) != nil else { return }
     perform(state.withdraw(number) ?? state.ended(number))
   }
 
   /// Takes a member back that a worker hasn't begun.
-  func withdraw(_ number: UInt64, of worker: Int) {
+  package func withdraw(_ number: UInt64, of worker: Int) {
     if workers[worker].isAlive { workers[worker].channel.withdraw(number) }
   }
 
@@ -165,7 +176,7 @@ final class WorkerPool {
   }
 
   /// Makes a task stop, whether it waits or is executed by a worker: it ends sooner or later.
-  func stop(_ number: UInt64, _ error: FlowError) {
+  package func stop(_ number: UInt64, _ error: FlowError) {
     if let actions = state.withdraw(number) {
       let task = tasks.removeValue(forKey: number)
       task?.lost(error, worker: -1, isReplaced: false)
@@ -176,7 +187,7 @@ final class WorkerPool {
   }
 
   /// The same for a worker's share of a group, which `order` numbers there.
-  func stop(
+  package func stop(
     _ number: UInt64, _ error: FlowError, of worker: Int, order: UInt64, member: UInt64? = nil
   ) {
     guard workers[worker].isAlive else { return }
@@ -195,7 +206,7 @@ final class WorkerPool {
 
   /// Marks a task as done for which workers report no end: for its worker, once it has taken all
   /// orders. Afterwards the worker sends nothing about it any more, not even an unobserved failure.
-  func end(_ number: UInt64) {
+  package func end(_ number: UInt64) {
     guard tasks.removeValue(forKey: number) != nil else { return }
     if let actions = state.withdraw(number) { return perform(actions) }
     guard let worker = state.worker(of: number) else { return }
@@ -238,13 +249,13 @@ final class WorkerPool {
   // MARK: Workers
 
   /// The number of a worker in logs.
-  func lane(of worker: Int) -> UInt8 { UInt8(truncatingIfNeeded: worker + 1) }
+  package func lane(of worker: Int) -> UInt8 { UInt8(truncatingIfNeeded: worker + 1) }
 
   /// Whether a task, or a member of one, waits or is being executed, its cleanups included.
-  func has(_ number: UInt64) -> Bool { tasks[number] != nil }
+  package func has(_ number: UInt64) -> Bool { tasks[number] != nil }
 
   /// How many workers execute something.
-  var busyWorkers: Int { state.busyWorkers }
+  package var busyWorkers: Int { state.busyWorkers }
 
   private func start() {
     let index = workers.count
@@ -428,7 +439,7 @@ final class WorkerPool {
 
   /// Ends all workers: their states are closed, with all finalizers. Doesn't wait longer than the
   /// grace period for one that can't be stopped.
-  func close() {
+  package func close() {
     link.pool = nil
     for index in workers.indices {
       workers[index].alarm?.cancel()

@@ -278,3 +278,18 @@ struct HostServiceTests {
     #expect(host.service { First() } !== first)
   }
 }
+
+@Suite("A program that doesn't use FlowNodes")
+struct NoRemoteServiceTests {
+  @Test("Its ops on other machines fail, and flow.remote says what is missing")
+  func refused() throws {
+    let program = try ScriptProgram()
+    let problem = "this program can't execute ops on other machines"
+    let op = try program.text(
+      "return flow.op('FarOp', { thread = 'remote', run = print }):run().error.message")
+    #expect(op.contains(problem), "\(op)")
+    let call = try program.text(
+      "return select(2, pcall(flow.remote, { url = 'nats://127.0.0.1' }))")
+    #expect(call.contains("bad use of 'remote' (\(problem)"), "\(call)")
+  }
+}

@@ -1,3 +1,4 @@
+internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
 @_spi(Scripting) internal import LuaVM
@@ -584,7 +585,7 @@ final class RemoteDispatcher {
     let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
     let unwinding = loop.gracePeriod.clampedNanoseconds
     let limit = cleanup.later(by: cleanup).later(by: unwinding).later(by: 2_000_000_000)
-    let isEnd = host.ending.isTerminating || host.ending.isCancellingEverything
+    let isEnd = host.endsEverything
     let isUnheard = !machines.isThere(job.machine) || lostAt != nil && isEnd
     if now - job.since > limit || isUnheard, now - job.since > 1_000_000_000 {
       end(job, stop.error(on: host))

@@ -1,3 +1,4 @@
+internal import FlowScripting
 package import FlowEngine
 @_spi(Scripting) internal import LuaVM
 

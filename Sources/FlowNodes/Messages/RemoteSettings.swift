@@ -1,3 +1,4 @@
+internal import FlowScripting
 package import FlowEngine
 package import FlowRemote
 internal import FlowSystem

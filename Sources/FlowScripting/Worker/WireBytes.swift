@@ -5,7 +5,7 @@ package import FlowEngine
 
 /// With the tags of `PlainValueCodec`; a table is its offset in the buffer of its batch.
 extension WireValue: ByteCodable {
-  func write(to writer: inout ByteWriter) {
+  package func write(to writer: inout ByteWriter) {
     switch self {
     case .null: writer.add(ValueTag.null)
     case .boolean(let flag): writer.add(flag ? ValueTag.truth : .falsehood)
@@ -27,7 +27,7 @@ extension WireValue: ByteCodable {
     }
   }
 
-  static func read(from reader: inout ByteReader) throws(MalformedBytes) -> WireValue {
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> WireValue {
     switch try reader.read(ValueTag.self) {
     case .null: return .null
     case .falsehood: return .boolean(false)
@@ -47,7 +47,7 @@ extension WireValue: ByteCodable {
 }
 
 extension WireBatch: ByteRecord {
-  static let byteForm = ByteForm(
+  package static let byteForm = ByteForm(
     { WireBatch(values: ContiguousArray($0), buffer: $1) },
     { (batch: WireBatch) in (Array(batch.values), batch.buffer) })
 }
@@ -71,9 +71,9 @@ extension WireError: ByteCodable {
       )
     })
 
-  func write(to writer: inout ByteWriter) { Self.byteForm.write(self, to: &writer) }
+  package func write(to writer: inout ByteWriter) { Self.byteForm.write(self, to: &writer) }
 
-  static func read(from reader: inout ByteReader) throws(MalformedBytes) -> WireError {
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> WireError {
     try reader.nested(atMost: depthLimit + 1) { (reader) throws(MalformedBytes) in
       try byteForm.read(from: &reader)
     }
@@ -81,7 +81,7 @@ extension WireError: ByteCodable {
 }
 
 extension WireError.Cause: ByteUnion {
-  static let byteCases: [ByteCase<WireError.Cause>] = [
+  package static let byteCases: [ByteCase<WireError.Cause>] = [
     ByteCase(0, WireError.Cause.error) { if case .error(let error) = $0 { error } else { nil } },
     ByteCase(1, WireError.Cause.value) { if case .value(let value) = $0 { value } else { nil } },
   ]
@@ -89,7 +89,7 @@ extension WireError.Cause: ByteUnion {
 
 // Folders stay on their machine.
 extension WorkerReport.JobEvent.What: ByteUnion {
-  static let byteCases: [ByteCase<WorkerReport.JobEvent.What>] = [
+  package static let byteCases: [ByteCase<WorkerReport.JobEvent.What>] = [
     ByteCase(0, Self.log) { if case .log(let text) = $0 { text } else { nil } },
     ByteCase(1, { .progress(done: $0, total: $1) }) { event in
       if case .progress(let done, let total) = event { (done, total) } else { nil }
@@ -109,7 +109,7 @@ extension WorkerReport.JobEvent.What: ByteUnion {
 }
 
 extension WorkerJob.Kind: ByteUnion {
-  static let byteCases: [ByteCase<WorkerJob.Kind>] = [
+  package static let byteCases: [ByteCase<WorkerJob.Kind>] = [
     ByteCase(0, Self.op) { if case .op(let place) = $0 { place } else { nil } },
     ByteCase(1, { .call($0, span: $1) }) { kind in
       if case .call(let input, let span) = kind { (input, span) } else { nil }
@@ -118,7 +118,7 @@ extension WorkerJob.Kind: ByteUnion {
 }
 
 extension WorkerJob.CallInput: ByteUnion {
-  static let byteCases: [ByteCase<WorkerJob.CallInput>] = [
+  package static let byteCases: [ByteCase<WorkerJob.CallInput>] = [
     ByteCase(0, { .values }) { if case .values = $0 { () } else { nil } },
     ByteCase(1, Self.task) { if case .task(let error) = $0 { .some(error) } else { nil } },
     ByteCase(2, Self.error) { if case .error(let error) = $0 { error } else { nil } },
@@ -126,7 +126,7 @@ extension WorkerJob.CallInput: ByteUnion {
 }
 
 extension WorkerJob.OpPlace: ByteRecord {
-  static let byteForm = ByteForm(
+  package static let byteForm = ByteForm(
     {
       (name, index, label, attempt, lineage, span, grace, memory, endingError, visible, keys, data)
         throws(MalformedBytes) in
@@ -142,4 +142,10 @@ extension WorkerJob.OpPlace: ByteRecord {
         place.grace, place.memory, place.endingError, place.visible, place.keys, place.data
       )
     })
+}
+
+extension ModuleSource: ByteRecord {
+  package static let byteForm = ByteForm(
+    { ModuleSource(name: $0, path: $1, text: $2) },
+    { (module: ModuleSource) in (module.name, module.path, module.text) })
 }

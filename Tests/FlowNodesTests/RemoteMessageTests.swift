@@ -2,7 +2,13 @@ import FlowEngine
 import LuaVM
 import Testing
 
+@testable import FlowNodes
 @testable import FlowScripting
+
+// As in a program that embeds this package: literals are strings.
+typealias StringLiteralType = String
+typealias ExtendedGraphemeClusterType = String
+typealias UnicodeScalarType = String
 
 @Suite("Messages between scripts and machines")
 struct RemoteMessageTests {

@@ -1,6 +1,7 @@
 import FlowEngine
 import Testing
 
+@testable import FlowNodes
 @testable import FlowScripting
 
 @Suite("What is done once for each key")

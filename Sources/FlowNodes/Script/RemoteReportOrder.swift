@@ -1,3 +1,4 @@
+internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
 

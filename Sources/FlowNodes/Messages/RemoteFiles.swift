@@ -1,3 +1,4 @@
+internal import FlowScripting
 package import FlowEngine
 internal import FlowRemote
 

@@ -1,3 +1,4 @@
+internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
 @_spi(Scripting) internal import LuaVM
@@ -52,12 +53,6 @@ extension WorkerFunction {
       throw host.flowError(unpacking: error)
     }
   }
-}
-
-extension ModuleSource: ByteRecord {
-  static let byteForm = ByteForm(
-    { ModuleSource(name: $0, path: $1, text: $2) },
-    { (module: ModuleSource) in (module.name, module.path, module.text) })
 }
 
 extension ScriptHost {

@@ -1,4 +1,5 @@
 import FlowEngine
+import FlowNodes
 import FlowScripting
 @_spi(Scripting) import LuaVM
 import Testing

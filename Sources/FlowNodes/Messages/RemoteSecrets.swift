@@ -1,3 +1,4 @@
+internal import FlowScripting
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
