@@ -21,34 +21,27 @@ final class RemoteLease: WorkerTask {
   let files: RemoteJobFiles
   /// That of its job.
   private let identity: ByteString
-  /// How many reports the server has stored.
-  private var reports: UInt64 = 0
+  /// Where it is.
+  private var state = RemoteLeaseState(at: LuaVM.monotonicTime)
   /// The files that its op sees.
   private var links = RemoteMachineFiles.Links()
   /// The temporary folders of its op.
   private var folders: [ByteString] = []
   /// Outputs with files, until the op has ended.
   private var held: [(time: Int64, key: ByteString, value: WireValue, batch: WireBatch)] = []
-  /// Whether it waits for files that come or are sent: no worker has it then.
-  private(set) var movesFiles = false
   private unowned let machine: RemoteMachine
   private var lane: ByteString
   private var news: [(time: Int64, news: RemoteReport.News)] = []
   /// Whether the news will be sent after a moment.
   private var isFlushing = false
-  /// Whether a report is on its way.
-  private var isSending = false
-  /// How often the server had no room for a report.
-  private var refusals = 0
   /// Why what it gives isn't sent.
   private var refusal: FlowError?
-  private var began: Int64 = 0
   /// What it has taken, once it has ended.
   private var took: Int64 = 0
-  private let arrived = LuaVM.monotonicTime
-  /// Why it goes back to its script once it has been stopped; nil when it doesn't.
-  private var returning: ByteString?
-  private(set) var hasEnded = false
+
+  var hasEnded: Bool { state.hasEnded }
+  var movesFiles: Bool { state.movesFiles }
+  var isWaiting: Bool { state.isWaiting }
 
   init(
     _ machine: RemoteMachine, _ session: RemoteSession, _ number: UInt64, _ job: RemoteJob,
@@ -68,7 +61,7 @@ final class RemoteLease: WorkerTask {
 
   /// Says that a worker of this machine executes it.
   func announce() {
-    guard began > 0, !hasEnded else { return }
+    guard state.began > 0, !hasEnded else { return }
     machine.announce(
       [RemoteReport(number: job, delivery: delivery, lane: lane, news: [])], to: session.script)
   }
@@ -88,7 +81,7 @@ final class RemoteLease: WorkerTask {
   }
 
   func begun(in lane: UInt8) {
-    began = LuaVM.monotonicTime
+    state.begin(at: LuaVM.monotonicTime)
     machine.noteBegin()
     self.lane = machine.name(ofLane: Int(lane))
     // Several short ones were announced together.
@@ -96,26 +89,37 @@ final class RemoteLease: WorkerTask {
   }
 
   func handle(_ event: WorkerReport.JobEvent) {
-    if hasEnded {
-      if case .folder(let path) = event.what { machine.files.remove([path]) }
-      return
+    guard let what = hasEnded ? event.what : reported(event.what) else { return }
+    perform(state.take(kind(of: what)), .init(id: event.id, time: event.time, what: what))
+  }
+
+  private func kind(of event: WorkerReport.JobEvent.What) -> RemoteLeaseState.Event {
+    switch event {
+    case .set(let key, _, _) where files.type(ofGiven: key) != nil: .files
+    case .folder: .folder
+    case .ended(nil, _, _): .succeeded
+    case .ended: .failed
+    default: .other
     }
-    if let returning, case .ended(.some, _, _) = event.what { return handBack(returning) }
-    guard let what = reported(event.what) else { return }
-    switch what {
-    case .set(let key, let value, let batch) where files.type(ofGiven: key) != nil:
+  }
+
+  /// Does what its state says about an event.
+  private func perform(_ action: RemoteLeaseState.Action, _ event: WorkerReport.JobEvent) {
+    switch (action, event.what) {
+    case (.removeFolder, .folder(let path)): machine.files.remove([path])
+    case (.keepFolder, .folder(let path)): folders.append(path)
+    case (.hold, .set(let key, let value, let batch)):
       held.removeAll { $0.key == key }
       held.append((event.time, key, value, batch))
-      return
-    case .folder(let path): return folders.append(path)
-    case .ended(nil, _, _) where !held.isEmpty: return sendFiles(before: event)
-    default: break
-    }
-    add(.event(what, age: 0), at: event.time)
-    if case .ended(let error, _, _) = what {
-      took = share?.time(until: event.time) ?? max(1, LuaVM.monotonicTime - began)
+    case (.sendFiles, _): sendFiles(held[...], [], before: event)
+    case (.handBack(let reason, let forgets), _): handBack(reason, forgets: forgets)
+    case (.report, _): add(.event(event.what, age: 0), at: event.time)
+    case (.reportEnd, _):
+      add(.event(event.what, age: 0), at: event.time)
+      took = share?.time(until: event.time) ?? max(1, LuaVM.monotonicTime - state.began)
       if took > 0 { machine.note(took) }
-      ended(error)
+      leaveWorkers()
+    default: break
     }
   }
 
@@ -139,30 +143,26 @@ final class RemoteLease: WorkerTask {
   }
 
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
-    if hasEnded { return }
-    if let returning { return handBack(returning) }
-    let error = machine.secrets.sent(WireError(error, from: machine.host))
-    add(.event(.ended(error, result: .null, WireBatch()), age: 0))
-    ended(error)
+    switch state.lose() {
+    case .handBack(let reason, let forgets): handBack(reason, forgets: forgets)
+    case .reportEnd:
+      let error = machine.secrets.sent(WireError(error, from: machine.host))
+      add(.event(.ended(error, result: .null, WireBatch()), age: 0))
+      leaveWorkers()
+    default: break
+    }
   }
 
-  private func ended(_ error: WireError?) {
-    hasEnded = true
-    movesFiles = false
+  /// No worker has it any more.
+  private func leaveWorkers() {
     share?.remove(self)
     releaseFiles()
   }
 
-  /// Whether no worker has it, and it waits for one.
-  var isWaiting: Bool { began == 0 && !hasEnded && !movesFiles }
-
-  /// Whether a worker has it.
-  private var isExecuting: Bool { began > 0 && !hasEnded && !movesFiles }
-
   /// The server has handed it out to this machine again, which still has it.
   func continues(by handout: RemoteHandout) {
     self.handout = handout
-    guard isExecuting else { return }
+    guard state.isExecuting else { return }
     add(
       .event(
         .log("the queue handed it out to \(machine.name) again, which continues with it"), age: 0))
@@ -170,67 +170,69 @@ final class RemoteLease: WorkerTask {
 
   /// Takes it back if it has waited for a worker since a time, or for other jobs of its worker.
   func withdraw(waitingSince time: Int64) {
-    guard arrived < time, !hasEnded else { return }
+    guard state.mayBeWithdrawn(waitingSince: time) else { return }
     if let share { share.withdraw(self) } else if isWaiting { returned() }
   }
 
   func returned() {
     // No worker has begun it.
     lane = machine.name
-    handBack("the machine is busy")
+    if case .handBack(let reason, let forgets) = state.handBack("the machine is busy") {
+      handBack(reason, forgets: forgets)
+    }
   }
 
   /// Gives the job back to its script, which puts it into the queue again: one that executes after its stop, with its
   /// cleanups, unless this is the second call.
   func giveBack(_ reason: ByteString) {
-    guard returning == nil, isExecuting else { return handBack(reason) }
-    returning = reason
-    stop(.cancelled(reason: reason))
+    switch state.giveBack(reason) {
+    case .stop: stopWorker(.cancelled(reason: reason))
+    case .handBack(let reason, let forgets): handBack(reason, forgets: forgets)
+    default: break
+    }
   }
 
-  private func handBack(_ reason: ByteString) {
-    guard !hasEnded else { return }
-    hasEnded = true
-    if let share { share.remove(self) } else if began == 0 { session.pool.end(number) }
-    releaseFiles()
+  private func handBack(_ reason: ByteString, forgets: Bool) {
+    if share == nil, forgets { session.pool.end(number) }
+    leaveWorkers()
     add(.returned(reason))
     flush()
   }
 
   /// Stops it, wherever it is.
   func stop(_ error: FlowError) {
-    if hasEnded { return }
-    if movesFiles {
-      lost(error, worker: -1, isReplaced: false)
-    } else if let share {
-      share.stop(self, error)
-    } else {
-      session.pool.stop(number, error)
+    switch state.stop() {
+    case .fail: lost(error, worker: -1, isReplaced: false)
+    case .stop: stopWorker(error)
+    default: break
     }
+  }
+
+  private func stopWorker(_ error: FlowError) {
+    if let share { share.stop(self, error) } else { session.pool.stop(number, error) }
   }
 
   // MARK: Files
 
   /// Gets the files that it needs, and calls `then` unless it has ended meanwhile.
   func prepareFiles(then: @escaping () -> Void) {
-    movesFiles = true
+    state.prepare()
     machine.files.prepare(files.needs) { [weak machine, self] result in
       guard let machine, !hasEnded, machine.holds(self) else {
         if case .success(let links) = result { machine?.files.release(links) }
         return
       }
-      movesFiles = false
       switch result {
       case .failure(.failed(let error)): lost(error, worker: -1, isReplaced: false)
       case .failure(.missing(let hashes)):
-        hasEnded = true
+        state.miss()
         add(.missing(hashes))
         flush()
       case .success(let links):
         self.links = links
         do {
           try setPaths()
-          then()
+          if state.prepared() { then() }
         } catch {
           lost(.from(error), worker: -1, isReplaced: false)
         }
@@ -259,11 +261,6 @@ final class RemoteLease: WorkerTask {
   }
 
   /// Sends the outputs with files, and then reports the end of the op.
-  private func sendFiles(before end: WorkerReport.JobEvent) {
-    movesFiles = true
-    sendFiles(held[...], [], before: end)
-  }
-
   private func sendFiles(
     _ rest: ArraySlice<(time: Int64, key: ByteString, value: WireValue, batch: WireBatch)>,
     _ done: [RemoteReport.News], before end: WorkerReport.JobEvent
@@ -271,7 +268,8 @@ final class RemoteLease: WorkerTask {
     guard let next = rest.first else {
       for news in done { add(news) }
       add(.event(end.what, age: 0), at: end.time)
-      return ended(nil)
+      state.sentFiles()
+      return leaveWorkers()
     }
     let value = (try? machine.host.value(next.value, in: next.batch)) ?? .null
     machine.files.send(next.key, value, files, links, script: session.script) {
@@ -299,14 +297,14 @@ final class RemoteLease: WorkerTask {
 
   /// Stops it without a report of its own: nobody waits for it. Its cleanups have its files until `drop`.
   func abandon() {
-    if isExecuting {
-      stop(.cancelled(reason: "its script is gone"))
+    let wasWaiting = isWaiting
+    if state.abandon() == .stop {
+      stopWorker(.cancelled(reason: "its script is gone"))
     } else if let share {
       share.remove(self)
-    } else if isWaiting {
+    } else if wasWaiting {
       session.pool.end(number)
     }
-    hasEnded = true
     news = []
   }
 
@@ -327,8 +325,6 @@ final class RemoteLease: WorkerTask {
   private static let patience = Duration.milliseconds(1)
   /// How long it waits before it sends a report again that the server hasn't stored.
   private static let pause = Duration.seconds(1)
-  /// After so many a result that the server has no room for is a failure.
-  private static let mostRefusals = 5
 
   private func add(_ what: RemoteReport.News, at time: Int64? = nil) {
     news.append((time ?? machine.host.loop.now(), what))
@@ -350,14 +346,14 @@ final class RemoteLease: WorkerTask {
 
   /// Sends what has happened since the last report, which has to be stored before: reports arrive in their order.
   private func flush() {
-    guard !news.isEmpty, !isSending else { return }
+    guard !news.isEmpty, !state.isSending else { return }
     let now = machine.host.loop.now()
     let report = RemoteReport(
       number: job, delivery: delivery, lane: lane, took: took,
       news: news.map { time, news in
         guard case .event(let event, _) = news else { return news }
         return .event(event, age: max(0, now - time))
-      }, identity: identity, place: reports)
+      }, identity: identity, place: state.reports)
     news = []
     send(report.bytes, isLast: report.isLast)
   }
@@ -365,38 +361,34 @@ final class RemoteLease: WorkerTask {
   /// Reports a failure, which is small enough for a message, instead of what the server has no room for.
   private func fail(_ error: FlowError) {
     let failure = FlowError(.error, "its result can't be sent: \(error.message)")
-    refusals = 0
     news = []
-    if hasEnded { return send(lastReport(failure), isLast: true) }
-    // Its end is the next report.
-    isSending = false
-    stop(failure)
+    // The end of one that executes is the next report.
+    if hasEnded { send(lastReport(failure), isLast: true) } else { stop(failure) }
   }
 
   private func lastReport(_ failure: FlowError) -> [UInt8] {
     let end = RemoteReport.News.event(
       .ended(WireError(failure, from: machine.host), result: .null, WireBatch()), age: 0)
     return RemoteReport(
-      number: job, delivery: delivery, lane: lane, took: took, news: [end], place: reports
+      number: job, delivery: delivery, lane: lane, took: took, news: [end], place: state.reports
     ).bytes
   }
 
   private func send(_ bytes: [UInt8], isLast: Bool) {
-    isSending = true
+    state.send()
     session.report(bytes, isKept: !identity.isEmpty) { [weak machine, self] result in
       guard let machine else { return }
       switch result {
       case .success:
-        (isSending, refusals) = (false, 0)
-        reports += 1
-        guard isLast else { return flush() }
+        guard state.stored(isLast: isLast) == .conclude else { return flush() }
         // Stored: the queue may forget the job.
         handout.ended()
         machine.ended(self)
       case .failure(let error):
         guard machine.holds(self) else { return }
-        if error.jetStreamCode != nil { refusals += 1 }
-        if refusals > Self.mostRefusals { return fail(error) }
+        guard state.notStored(isRefused: error.jetStreamCode != nil) == .sendAgain else {
+          return fail(error)
+        }
         _ = machine.host.loop.scheduleOutside(after: Self.pause) { [weak machine, self] in
           if machine?.holds(self) == true { send(bytes, isLast: isLast) }
         }

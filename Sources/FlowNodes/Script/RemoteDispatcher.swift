@@ -53,12 +53,6 @@ final class RemoteDispatcher {
   private static let reportWindow = 512
   /// How often it looks at jobs that wait or don't stop.
   private static let watchInterval = Duration.milliseconds(500)
-  /// How often files that a job needs are sent again because somebody has deleted them.
-  private static let mostTimesMissing = 3
-  /// After longer absences machines may have dropped jobs, because nobody has replied for their script: those that
-  /// they were about to begin, and those that they executed. They are put into the queue again.
-  private static let shortAbsence: Int64 = 2_000_000_000
-  private static let longAbsence: Int64 = 20_000_000_000
 
   init(_ host: ScriptHost, _ settings: RemoteSettings) throws(FlowError) {
     self.host = host
@@ -106,16 +100,73 @@ final class RemoteDispatcher {
   /// Makes a task stop; false if it isn't one of the queue.
   func stop(_ number: UInt64, _ error: FlowError) -> Bool {
     guard let job = jobs[number] else { return false }
-    guard job.stop == nil else { return true }
-    job.stop = WireError(error, from: host)
-    job.since = LuaVM.monotonicTime
-    if case .open(let queue) = link {
-      outbox?.withdraw(job)
-      if job.round > 0 { requestStop(job.number, .max, error, queue) }
-    }
-    // A machine that has taken it without having said so receives a stop request once it does.
-    if job.lanes.isEmpty || job.delivered != nil { end(job, error) }
+    if job.stop == nil { job.stop = WireError(error, from: host) }
+    perform(job.state.stop(at: LuaVM.monotonicTime), job)
     return true
+  }
+
+  /// Does what the state of a job says.
+  private func perform(_ actions: [RemoteJobState.Action], _ job: Job) {
+    for action in actions {
+      switch action {
+      case .prepare: if case .open(let queue) = link { proceed(job, queue) }
+      case .putAgain:
+        outbox?.withdraw(job)
+        outbox?.put(job)
+      case .withdraw: outbox?.withdraw(job)
+      case .requestStop(let delivery, let reason):
+        guard case .open(let queue) = link else { continue }
+        requestStop(job.number, delivery, self.reason(reason, of: job), queue)
+      case .noteHandout: outbox?.handedOut(job)
+      case .begin(let lane): job.task.begun(in: loop.keys.lanes.lane(named: lane))
+      case .loseMachine(let name): job.task.lostMachine(name)
+      case .noteTime(let time): outbox?.note(time, of: job)
+      case .fetch(let news): fetch(news, of: job)
+      case .removeFiles: break
+      case .pass(let event, let age): job.task.handle(self.event(event, age, of: job))
+      case .look(let hashes):
+        let actions = job.state.missed(isNew: hashes.map { uploads?.require($0) ?? true })
+        if !job.state.hasFiles { job.files = nil }
+        perform(actions, job)
+      case .end(.reported(let event, let age)):
+        guard remove(job) else { continue }
+        job.task.handle(self.event(event, age, of: job))
+        job.external.endOnLoop()
+      case .end(let end): finish(job, error(of: end, job))
+      }
+    }
+  }
+
+  private func event(
+    _ what: WorkerReport.JobEvent.What, _ age: Int64, of job: Job
+  ) -> WorkerReport.JobEvent {
+    WorkerReport.JobEvent(id: job.number, time: loop.now().later(by: -max(0, age)), what: what)
+  }
+
+  private func reason(_ reason: RemoteJobState.Reason, of job: Job) -> FlowError {
+    switch reason {
+    case .stopped: job.stop?.error(on: host) ?? .cancelled()
+    case .executesElsewhere: .cancelled(reason: "it executes elsewhere")
+    }
+  }
+
+  private func error(of end: RemoteJobState.End, _ job: Job) -> FlowError {
+    switch end {
+    case .reported, .stopped: return job.stop?.error(on: host) ?? .cancelled()
+    case .unreachable:
+      return machines.failure(of: job.tags, settings, after: job.state.lanes)
+    case .filesDeleted:
+      return FlowError(
+        .error, "the files that it needs are deleted from the server again and again")
+    case .lost:
+      let places = job.state.lanes.map { "'\($0)'" as ByteString }
+        .reduce("") { $0.isEmpty ? $1 : $0 + ", " + $1 }
+      return FlowError(
+        .crashed,
+        places.isEmpty
+          ? "its machines were lost before they began, \(RemoteQueue.mostDeliveries) times"
+          : "its machine was lost \(job.state.lanes.count) times: \(places)")
+    }
   }
 
   private func requestStop(
@@ -129,6 +180,10 @@ final class RemoteDispatcher {
 
   /// Ends a job that no report ends.
   private func end(_ job: Job, _ error: FlowError) {
+    if !job.state.end(.stopped).isEmpty { finish(job, error) }
+  }
+
+  private func finish(_ job: Job, _ error: FlowError) {
     guard remove(job) else { return }
     job.task.lost(error, worker: -1, isReplaced: false)
     job.external.endOnLoop()
@@ -240,16 +295,12 @@ final class RemoteDispatcher {
     try? queue.connection.publish("flowlua.who", "")
     let now = LuaVM.monotonicTime
     for job in jobs.values.sorted(by: { $0.number < $1.number }) {
-      job.since = now
-      let isDropped = job.lanes.isEmpty ? Self.shortAbsence : Self.longAbsence
-      if job.stop == nil, now - lostAt > isDropped { putAgain(job) }
+      perform(job.state.reconnected(at: now, absence: now - lostAt), job)
     }
     for tags in consumers.keys { queue.ensureConsumer(tags: tags.token) { _ in } }
     queue.alignReports(of: id) { [weak self] wereLost in
       guard wereLost, let self else { return }
-      for job in jobs.values.sorted(by: { $0.number < $1.number }) where job.stop == nil {
-        putAgain(job)
-      }
+      for job in jobs.values.sorted(by: { $0.number < $1.number }) { putAgain(job) }
     }
   }
 
@@ -286,8 +337,7 @@ final class RemoteDispatcher {
       case .success(let needs):
         job.files = RemoteJobFiles(
           needs: needs, gives: job.opFiles.gives, shared: settings.shared)
-        job.since = LuaVM.monotonicTime
-        proceed(job, queue)
+        perform(job.state.filesAreSent(at: LuaVM.monotonicTime), job)
       case .failure(let error): end(job, error)
       }
     }
@@ -303,23 +353,21 @@ final class RemoteDispatcher {
   /// The message of a job; nil if it isn't to be executed, or not yet.
   private func message(_ job: Job) -> [UInt8]? {
     guard jobs[job.number] === job, job.stop == nil, let files = job.files else { return nil }
-    if let message = job.message, message.round == job.round { return message.bytes }
+    if let message = job.message, message.round == job.state.round { return message.bytes }
     let bytes = RemoteJob(
-      number: job.number, round: job.round, code: job.code.name,
+      number: job.number, round: job.state.round, code: job.code.name,
       settings: RemoteJob.Settings(
         gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
         hasGlobalModule: host.hasGlobalModule),
       arguments: job.arguments, kind: job.kind, files: files, identity: job.identity
     ).bytes
-    job.message = (job.round, bytes)
+    job.message = (job.state.round, bytes)
     return bytes
   }
 
-  /// Puts a job into the queue once more.
-  private func putAgain(_ job: Job) {
-    guard job.round > 0, job.files != nil, job.delivered == nil else { return }
-    outbox?.withdraw(job)
-    outbox?.put(job)
+  /// Puts a job into the queue once more; alone, if it may be what has ended the machine of others.
+  private func putAgain(_ job: Job, isAlone: Bool = false) {
+    perform(job.state.putAgain(isAlone: isAlone), job)
   }
 
   /// The jobs that a machine is to execute, among those that another machine had before. Those of a message that was lost
@@ -338,29 +386,25 @@ final class RemoteDispatcher {
     case nil: return .init(question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : [])
     }
     let wanted = asked.compactMap { asked in
-      jobs[asked.number].flatMap { job in
-        job.round == asked.round && job.stop == nil && job.delivered == nil ? job : nil
-      }
+      jobs[asked.number].flatMap { $0.state.isWanted(round: asked.round) ? $0 : nil }
     }
     guard wereLost else { return .init(RemoteQuestion.reply(wanted.map(\.number))) }
     let left = wanted.filter { mayExecuteAgain($0) }
     if asked.count == 1 { return .init(RemoteQuestion.reply(left.map(\.number))) }
-    for job in left {
-      job.isAlone = true
-      putAgain(job)
-    }
+    for job in left { putAgain(job, isAlone: true) }
     return .init(RemoteQuestion.reply([]))
   }
 
   /// Whether a job that was lost with its machine is executed again now. Before the last time it waits until no other such
   /// job executes: beside the one that ends its machines, others would be lost as often.
   private func mayExecuteAgain(_ job: Job) -> Bool {
-    job.noteLoss()
-    if job.losses >= RemoteQueue.mostDeliveries {
-      lost(job)
+    switch job.state.loseMachine() {
+    case .isTooOften:
+      perform(job.state.giveUp(), job)
       return false
+    case .executesAgain: return true
+    case .executesAgainAlone: break
     }
-    if job.losses < RemoteQueue.mostDeliveries - 1 { return true }
     if suspect == nil { suspect = job }
     if suspect === job { return true }
     suspects.append(job)
@@ -393,10 +437,7 @@ final class RemoteDispatcher {
   }
 
   private func handle(_ report: RemoteReport, _ queue: RemoteQueue) {
-    guard let job = jobs[report.number], report.delivery >= job.delivery, job.delivered == nil,
-      // It was put into the queue again meanwhile; that it has succeeded before counts nevertheless.
-      report.delivery >> 8 == job.round || (report.place == 0 && report.hasSucceeded)
-    else {
+    guard let job = jobs[report.number] else {
       removeFiles(of: report, queue)
       if !report.isLast {
         requestStop(
@@ -404,104 +445,33 @@ final class RemoteDispatcher {
       }
       return
     }
-    if report.delivery > job.delivery {
-      if job.delivery > 0, job.hasBegun, job.stop == nil { job.task.lostMachine(job.machine) }
-      job.delivery = report.delivery
-      job.reports = RemoteReportSequence()
-      job.hasBegun = false
-      if case .missing? = report.news.first {} else { handedOut(job, report, queue) }
-    }
-    if !job.hasBegun, report.isOfWorker { began(job, report) }
-    for report in job.reports.take(report) {
-      if report.took > 0 { outbox?.note(report.took, of: job) }
-      if !report.news.files.isEmpty { return fetch(report, of: job, queue) }
-      apply(report.news, to: job, queue)
-    }
-  }
-
-  private func apply(_ news: [RemoteReport.News], to job: Job, _ queue: RemoteQueue) {
-    let now = loop.now()
-    for news in news {
-      switch news {
-      case .returned:
-        guard jobs[job.number] === job else { return }
-        if job.stop != nil {
-          end(job, job.stop?.error(on: host) ?? .cancelled())
-        } else {
-          if job.hasBegun {
-            job.task.lostMachine(job.machine)
-            job.hasBegun = false
-          } else {
-            // It was in a machine, which isn't lost.
-            job.lanes = job.lanes.dropLast()
-          }
-          job.since = LuaVM.monotonicTime
-          putAgain(job)
-        }
-      case .missing(let hashes):
-        guard jobs[job.number] === job else { return }
-        sendMissing(hashes, for: job, queue)
-      case .files: break
-      case .event(let event, let age):
-        let event = WorkerReport.JobEvent(
-          id: job.number, time: now.later(by: -max(0, age)), what: event)
-        if case .ended = event.what {
-          guard remove(job) else { return }
-          job.task.handle(event)
-          job.external.endOnLoop()
-        } else {
-          job.task.handle(event)
-        }
+    for action in job.state.take(report, at: LuaVM.monotonicTime) {
+      if case .removeFiles = action {
+        removeFiles(of: report, queue)
+      } else {
+        perform([action], job)
       }
     }
   }
 
-  /// A machine was to execute a job, but doesn't have these files: they weren't sent, or somebody has deleted them.
-  private func sendMissing(_ hashes: [ByteString], for job: Job, _ queue: RemoteQueue) {
-    if let stop = job.stop { return end(job, stop.error(on: host)) }
-    let isNew = hashes.map { uploads?.require($0) ?? true }
-    if isNew.contains(false) { job.timesMissing += 1 }
-    if job.timesMissing > Self.mostTimesMissing {
-      return end(
-        job,
-        FlowError(.error, "the files that it needs are deleted from the server again and again"))
-    }
-    outbox?.withdraw(job)
-    job.files = nil
-    proceed(job, queue)
-  }
-
   private func removeFiles(of report: RemoteReport, _ queue: RemoteQueue) {
-    // A report that comes twice has the same files.
-    if let job = jobs[report.number], job.delivery == report.delivery { return }
     for file in report.news.files { queue.objects.delete(file.object) { _ in } }
   }
 
   /// Gets the files of the last report about a job before the report counts.
-  private func fetch(_ report: RemoteReport, of job: Job, _ queue: RemoteQueue) {
-    let delivery = RemoteDelivery(queue.objects, loop, from: job.machine)
+  private func fetch(_ news: [RemoteReport.News], of job: Job) {
+    guard case .open(let queue) = link else { return }
+    let delivery = RemoteDelivery(queue.objects, loop, from: job.state.machine)
     job.delivered = delivery
-    delivery.fetch(report.news, host) { [weak self] result in
+    delivery.fetch(news, host) { [weak self] result in
       guard let self, jobs[job.number] === job, job.delivered === delivery else { return }
       switch result {
       case .success(let news):
         job.delivered = nil
-        apply(news, to: job, queue)
+        perform(job.state.delivered(news, at: LuaVM.monotonicTime), job)
       case .failure(let error): end(job, error)
       }
     }
-  }
-
-  private func handedOut(_ job: Job, _ report: RemoteReport, _ queue: RemoteQueue) {
-    job.lanes.append(report.lane)
-    if report.delivery >> 8 == job.round { outbox?.handedOut(job) }
-    if let stop = job.stop { requestStop(job.number, .max, stop.error(on: host), queue) }
-  }
-
-  private func began(_ job: Job, _ report: RemoteReport) {
-    job.hasBegun = true
-    if !job.lanes.isEmpty { job.lanes[job.lanes.count - 1] = report.lane }
-    job.task.begun(in: loop.keys.lanes.lane(named: report.lane))
   }
 
   /// Jobs were handed out too often: the server says so when a machine asks for jobs.
@@ -509,27 +479,9 @@ final class RemoteDispatcher {
     guard let parcel = jobs.values.first(where: { $0.parcel?.sequence == sequence })?.parcel
     else { return }
     let isOne = parcel.jobs.count == 1
-    for job in parcel.jobs where job.delivered == nil {
-      if isOne {
-        lost(job)
-      } else {
-        job.isAlone = true
-        putAgain(job)
-      }
+    for job in parcel.jobs where !job.state.isDelivering {
+      if isOne { perform(job.state.giveUp(), job) } else { putAgain(job, isAlone: true) }
     }
-  }
-
-  private func lost(_ job: Job) {
-    outbox?.withdraw(job)
-    let places = job.lanes.map { "'\($0)'" as ByteString }
-      .reduce("") { $0.isEmpty ? $1 : $0 + ", " + $1 }
-    end(
-      job,
-      FlowError(
-        .crashed,
-        places.isEmpty
-          ? "its machines were lost before they began, \(RemoteQueue.mostDeliveries) times"
-          : "its machine was lost \(job.lanes.count) times: \(places)"))
   }
 
   // MARK: What takes too long
@@ -561,34 +513,17 @@ final class RemoteDispatcher {
     } else {
       machines.forget(before: now)
     }
-    let knowsMachines = now - connectedAt > RemoteMachines.silence
     for job in jobs.values.sorted(by: { $0.number < $1.number }) {
-      if let stop = job.stop {
-        giveUp(job, stop, now)
-      } else if lostAt != nil {
-        continue
-      } else if job.delivered != nil || job.files == nil {
-        job.since = now
-      } else if knowsMachines, job.isHandedOutLast, !machines.isThere(job.machine) {
-        lost(job)
-      } else if machines.all.contains(where: { $0.tags.covers(job.tags) }) {
-        job.since = now
-      } else if now - job.since > limit {
-        end(job, machines.failure(of: job.tags, settings, after: job.lanes))
-      }
-    }
-  }
-
-  /// Ends a job that was to stop, if its machine is gone or takes too long. Without a connection the machine stops it by
-  /// itself; a script that ends doesn't wait for its report.
-  private func giveUp(_ job: Job, _ stop: WireError, _ now: Int64) {
-    let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
-    let unwinding = loop.gracePeriod.clampedNanoseconds
-    let limit = cleanup.later(by: cleanup).later(by: unwinding).later(by: 2_000_000_000)
-    let isEnd = host.endsEverything
-    let isUnheard = !machines.isThere(job.machine) || lostAt != nil && isEnd
-    if now - job.since > limit || isUnheard, now - job.since > 1_000_000_000 {
-      end(job, stop.error(on: host))
+      let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
+      let world = RemoteJobState.World(
+        now: now, isConnected: lostAt == nil,
+        knowsMachines: now - connectedAt > RemoteMachines.silence,
+        hasItsMachine: machines.isThere(job.state.machine),
+        hasMachine: machines.all.contains { $0.tags.covers(job.tags) },
+        endsEverything: host.endsEverything, patience: limit,
+        stopPatience: cleanup.later(by: cleanup)
+          .later(by: loop.gracePeriod.clampedNanoseconds).later(by: 2_000_000_000))
+      perform(job.state.look(world), job)
     }
   }
 

@@ -102,7 +102,7 @@ final class RemoteOutbox {
   func put(_ job: Job) {
     guard !job.isInOutbox else { return }
     job.isInOutbox = true
-    job.round += 1
+    job.state.put()
     line(job.tags).waiting.append(job)
     look()
   }

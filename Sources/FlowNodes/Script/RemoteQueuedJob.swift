@@ -17,36 +17,20 @@ final class RemoteQueuedJob {
   let identity: ByteString
   /// Whether a machine may have finished it for an earlier process of the script.
   let wasInterrupted: Bool
+  /// Where it is.
+  var state: RemoteJobState
   /// Its files, once the server has them.
   var files: RemoteJobFiles?
-  /// How often the server didn't have one any more.
-  var timesMissing = 0
-  /// What it gives, while files of it come; nil before the report about its end.
+  /// What gets the files of what it gives; nil before the report about its end.
   var delivered: RemoteDelivery?
-  /// How often it was put into the queue.
-  var round: UInt64 = 0
   /// The message of the queue that it is part of; nil before it was sent.
   var parcel: RemoteParcel?
   /// Whether it is about to be sent.
   var isInOutbox = false
   /// Its message, for the number of times that it was put into the queue.
   var message: (round: UInt64, bytes: [UInt8])?
-  /// Whether it travels alone: the machine of the others was lost, and it may be the reason.
-  var isAlone = false
-  /// The latest hand-out that has reported.
-  var delivery: UInt64 = 0
-  /// The reports about it.
-  var reports = RemoteReportSequence()
-  /// Whether a worker of the latest hand-out has begun it.
-  var hasBegun = false
-  /// How often a machine was lost that had it, and the hand-out of the last one.
-  private(set) var losses = 0
-  private var lostDelivery: UInt64 = 0
-  /// Where it was handed out, the latest one last: a worker, or a machine as long as no worker has begun it.
-  var lanes: [ByteString] = []
+  /// Why it is to stop.
   var stop: WireError?
-  /// When it got the stop, or when it last could be executed: on the system's clock.
-  var since: Int64
   /// Keeps the loop.
   let external: ExternalWork
 
@@ -65,34 +49,15 @@ final class RemoteQueuedJob {
     self.tags = tags
     opFiles = files
     if files.needs.isEmpty { self.files = RemoteJobFiles(gives: files.gives, shared: shared) }
+    state = RemoteJobState(hasFiles: files.needs.isEmpty, at: LuaVM.monotonicTime)
     self.external = external
-    since = LuaVM.monotonicTime
   }
 
   /// Whether it may share a message. Jobs with files, or with a worker for themselves, don't; nor do those with a timeout,
   /// which counts from a beginning that is reported only for jobs alone.
   var isSmall: Bool {
-    !isAlone && opFiles.needs.isEmpty && opFiles.gives.isEmpty && !task.isExclusive
+    !state.isAlone && opFiles.needs.isEmpty && opFiles.gives.isEmpty && !task.isExclusive
       && !task.hasTimeout
-  }
-
-  /// Notes that the machine which had it is lost, once for each hand-out that has reported.
-  func noteLoss() {
-    if lostDelivery == delivery { return }
-    lostDelivery = delivery
-    losses += 1
-  }
-
-  /// Whether the server doesn't hand it out again.
-  var isHandedOutLast: Bool {
-    !lanes.isEmpty && delivery & 0xFF >= UInt64(RemoteQueue.mostDeliveries)
-  }
-
-  /// The machine that has it, or had it last.
-  var machine: ByteString {
-    guard let lane = lanes.last else { return "a machine" }
-    let slash = lane.bytes.lastIndex(of: UInt8(ascii: "/")) ?? lane.bytes.endIndex
-    return ByteString(lane.bytes[..<slash])
   }
 }
 
