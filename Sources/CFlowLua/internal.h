@@ -495,6 +495,8 @@ void flowlua_repay_termination(flowlua_state *state);
 void flowlua_grant_instructions(flowlua_state *state, lua_State *L);
 /// Called before a coroutine is resumed, in states with a limit.
 void flowlua_begin_counting(flowlua_state *state, lua_State *co);
+/// Uses up instructions for what a C function does.
+void flowlua_charge_instructions(flowlua_state *state, int64_t count);
 /// Called for a coroutine that continues to execute, or is closed.
 void flowlua_continue_counting(flowlua_state *state, lua_State *L);
 

@@ -1,6 +1,6 @@
 // The standard libraries of a state: all of them, or those that its host has chosen.
 #include "CFlowSystem.h"
-#include "internal.h"
+#include "paced.h"
 
 // MARK: - Chunks of text only
 
@@ -296,6 +296,8 @@ void flowlua_open_libraries(lua_State *L, const flowlua_configuration *configura
   if ((libraries & native) == native) watch_native(L);
   if (libraries & FLOWLUA_LIBRARY_DEBUG) flowlua_install_debug_library(L);
   if (libraries & FLOWLUA_LIBRARY_SAFE_OS) install_exit(L, configuration->exits);
+  // Scripts that may not even write bytecode aren't trusted.
+  if ((libraries & FLOWLUA_LIBRARY_STRING) == 0) flowlua_install_paced(L, libraries);
   flowlua_refuse_missing(L, libraries);
   if (!configuration->loads_bytecode) refuse_bytecode(L, libraries);
   if (configuration->refuses_finalizers) flowlua_refuse_finalizers(L);

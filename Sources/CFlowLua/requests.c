@@ -155,6 +155,11 @@ void flowlua_grant_instructions(flowlua_state *state, lua_State *L) {
   lua_sethook(L, count_hook, LUA_MASKCOUNT, granted > 0 ? granted : 1);
 }
 
+void flowlua_charge_instructions(flowlua_state *state, int64_t count) {
+  if (!state->counts) return;
+  state->instructions_left -= count < state->instructions_left ? count : state->instructions_left;
+}
+
 void flowlua_begin_counting(flowlua_state *state, lua_State *co) {
   lua_Hook hook = lua_gethook(co);
   // It grants when it gives the coroutine its hook back.

@@ -12,7 +12,7 @@ extension ScriptHost {
   /// ```
   ///
   /// The function runs as a coroutine: its cleanups have the loop's grace period after the stop. Only a
-  /// function of C, such as a pattern match, isn't interrupted. On a loop with a virtual clock the deadline
+  /// function of C isn't interrupted, such as a pattern match in a state that isn't restricted. On a loop with a virtual clock the deadline
   /// is so much later on that clock as it is later than the present time.
   ///
   /// - Parameters:

@@ -97,6 +97,8 @@ extension LuaConfiguration {
   /// let vm = try LuaVM(configuration: configuration)
   /// ```
   ///
+  /// The functions of `string` and `table` stop as other code does, also within a pattern match.
+  ///
   /// Each state has its own library tables, globals and metatable of strings: what a script changes in them,
   /// no script of another state sees. It has no limit of memory or instructions, and `print` and `warn` write to the
   /// output of the process, unless the program sets that. It holds against accidents and curious scripts; against

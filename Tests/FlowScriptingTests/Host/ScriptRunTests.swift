@@ -128,6 +128,47 @@ struct ScriptRunTests {
     #expect(error?.kind == .timeout)
   }
 
+  @Test(
+    "Limits and cancellation stop a restricted script within functions of C",
+    arguments: [
+      "('a'):rep(40):find(('a?'):rep(40) .. ('a'):rep(40) .. 'b')",
+      "pcall(string.gsub, ('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40) .. 'b', '')",
+      "table.move({}, 1, 1 << 62, 2)",
+      "pcall(table.insert, setmetatable({}, { __len = function() return 1 << 62 end }), 1, 1)",
+    ])
+  func restrictedFunctionsOfCStop(_ call: String) async throws {
+    // Again, whatever catches the stop.
+    let source = ScriptSource.text("for _ = 1, 3 do \(call) end while true do \(call) end")
+    let error = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(
+        script: source, timeLimit: .milliseconds(20), vmConfiguration: .restricted)
+    }
+    #expect(error?.kind == .timeout)
+    let task = Task { try await ScriptHost.run(script: source, vmConfiguration: .restricted) }
+    task.cancel()
+    let cancelled = await #expect(throws: FlowError.self) { try await task.value }
+    #expect(cancelled?.kind == .cancelled)
+    let scripts = try await ScriptThread(vmConfiguration: .restricted)
+    let (began, continuation) = AsyncStream<Void>.makeStream()
+    let busy = Task {
+      try await scripts.perform { host in
+        try host.vm.setGlobal(
+          "began",
+          .reference(
+            try host.vm.makeFunction { call in
+              continuation.finish()
+              return call.answer()
+            }))
+        let chunk = try host.vm.load(ByteString("began() \(call)"), name: "=busy")
+        try host.vm.call(chunk, as: Void.self)
+      }
+    }
+    for await _ in began {}
+    await scripts.shutdown(grace: .zero)
+    // Code of the main chunk may catch the stop, and ends then.
+    _ = try? await busy.value
+  }
+
   @Test("The memory limit stops a script")
   func theMemoryLimitStopsAScript() async throws {
     let error = await #expect(throws: FlowError.self) {

@@ -1,0 +1,158 @@
+// Functions of `string` and `table` whose loops a script may make as long as it likes, such as `table.move(t, 1, 1 << 62, 2)`:
+// Lua's own can't be asked to stop. They do the same as Lua's.
+#include "paced.h"
+
+// MARK: - Tables
+
+enum { READS = 1, WRITES = 2, HAS_LENGTH = 4 };
+
+static bool has_field(lua_State *L, const char *name) {
+  lua_pushstring(L, name);
+  bool has = lua_rawget(L, -2) != LUA_TNIL;
+  lua_settop(L, -2);
+  return has;
+}
+
+/// Refuses an argument that isn't a table, and has no metamethods to be used as one.
+static void check_table(lua_State *L, int argument, int what) {
+  if (lua_type(L, argument) == LUA_TTABLE) return;
+  if (!lua_getmetatable(L, argument)) {
+    luaL_checktype(L, argument, LUA_TTABLE);
+    return;
+  }
+  bool is_usable = (!(what & READS) || has_field(L, "__index"))
+      && (!(what & WRITES) || has_field(L, "__newindex"))
+      && (!(what & HAS_LENGTH) || has_field(L, "__len"));
+  lua_settop(L, -2);
+  if (!is_usable) luaL_checktype(L, argument, LUA_TTABLE);
+}
+
+static int table_insert(lua_State *L) {
+  check_table(L, 1, READS | WRITES | HAS_LENGTH);
+  lua_Integer end = luaL_len(L, 1);
+  end = (lua_Integer)((lua_Unsigned)end + 1);  // the first free place
+  int count = lua_gettop(L);
+  lua_Integer place = end;
+  if (count == 3) {
+    place = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, (lua_Unsigned)place - 1u < (lua_Unsigned)end, 2, "position out of bounds");
+    pace pace = begin_pace(L, lua_upvalueindex(1));
+    for (lua_Integer i = end; i > place; i--) {
+      count_step(&pace);
+      lua_geti(L, 1, i - 1);
+      lua_seti(L, 1, i);
+    }
+  } else if (count != 2) {
+    return luaL_error(L, "wrong number of arguments to 'insert'");
+  }
+  lua_seti(L, 1, place);
+  return 0;
+}
+
+static int table_remove(lua_State *L) {
+  check_table(L, 1, READS | WRITES | HAS_LENGTH);
+  lua_Integer size = luaL_len(L, 1);
+  lua_Integer place = luaL_optinteger(L, 2, size);
+  // The place after the last one is allowed.
+  if (place != size)
+    luaL_argcheck(L, (lua_Unsigned)place - 1u <= (lua_Unsigned)size, 2, "position out of bounds");
+  lua_geti(L, 1, place);
+  pace pace = begin_pace(L, lua_upvalueindex(1));
+  for (; place < size; place++) {
+    count_step(&pace);
+    lua_geti(L, 1, place + 1);
+    lua_seti(L, 1, place);
+  }
+  lua_pushnil(L);
+  lua_seti(L, 1, place);
+  return 1;
+}
+
+static int table_move(lua_State *L) {
+  lua_Integer from = luaL_checkinteger(L, 2);
+  lua_Integer end = luaL_checkinteger(L, 3);
+  lua_Integer to = luaL_checkinteger(L, 4);
+  int target = lua_isnoneornil(L, 5) ? 1 : 5;
+  check_table(L, 1, READS);
+  check_table(L, target, WRITES);
+  if (end >= from) {
+    luaL_argcheck(L, from > 0 || end < LUA_MAXINTEGER + from, 3, "too many elements to move");
+    lua_Integer count = end - from + 1;
+    luaL_argcheck(L, to <= LUA_MAXINTEGER - count + 1, 4, "destination wrap around");
+    pace pace = begin_pace(L, lua_upvalueindex(1));
+    bool is_apart = to > end || to <= from || (target != 1 && !lua_compare(L, 1, target, LUA_OPEQ));
+    for (lua_Integer i = 0; i < count; i++) {
+      count_step(&pace);
+      lua_Integer place = is_apart ? i : count - 1 - i;
+      lua_geti(L, 1, from + place);
+      lua_seti(L, target, to + place);
+    }
+  }
+  lua_pushvalue(L, target);
+  return 1;
+}
+
+/// Compares as `<`. Upvalues: the function that does nothing, and how many comparisons are left until a look.
+static int is_less(lua_State *L) {
+  pace pace = begin_pace(L, lua_upvalueindex(1));
+  uint32_t *left = lua_touserdata(L, lua_upvalueindex(2));
+  pace.left = *left;
+  count_step(&pace);
+  *left = pace.left;
+  lua_pushboolean(L, lua_compare(L, 1, 2, LUA_OPLT));
+  return 1;
+}
+
+/// table.sort: large tables are compared by a function that looks. Upvalues: the function that does nothing, Lua's own.
+static int table_sort(lua_State *L) {
+  lua_CFunction standard = lua_tocfunction(L, lua_upvalueindex(2));
+  if (lua_type(L, 1) != LUA_TTABLE || !lua_isnoneornil(L, 2) || lua_rawlen(L, 1) < PACE)
+    return standard(L);
+  lua_settop(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  uint32_t *left = lua_newuserdatauv(L, sizeof *left, 0);
+  *left = PACE;
+  lua_pushcclosure(L, is_less, 2);
+  return standard(L);
+}
+
+// MARK: - Strings
+
+/// string.rep, whose loop for an empty string has no end. Upvalues: the function that does nothing, Lua's own.
+static int string_rep(lua_State *L) {
+  size_t length, separator = 0;
+  luaL_checklstring(L, 1, &length);
+  luaL_checkinteger(L, 2);
+  if (!lua_isnoneornil(L, 3)) luaL_checklstring(L, 3, &separator);
+  if (length + separator > 0) return lua_tocfunction(L, lua_upvalueindex(2))(L);
+  lua_pushliteral(L, "");
+  return 1;
+}
+
+// MARK: - Installing
+
+static void replace(lua_State *L, const char *name, lua_CFunction function) {
+  lua_pushvalue(L, -2);
+  lua_getfield(L, -2, name);
+  lua_pushcclosure(L, function, 2);
+  lua_setfield(L, -2, name);
+}
+
+void flowlua_install_paced(lua_State *L, uint32_t libraries) {
+  if (luaL_loadbufferx(L, "", 0, "=", "t") != LUA_OK) lua_error(L);
+  if (libraries & FLOWLUA_LIBRARY_TABLE) {
+    lua_getglobal(L, LUA_TABLIBNAME);
+    replace(L, "insert", table_insert);
+    replace(L, "remove", table_remove);
+    replace(L, "move", table_move);
+    replace(L, "sort", table_sort);
+    lua_settop(L, -2);
+  }
+  if (libraries & FLOWLUA_LIBRARY_SAFE_STRING) {
+    lua_getglobal(L, LUA_STRLIBNAME);
+    replace(L, "rep", string_rep);
+    flowlua_add_patterns(L);
+    lua_settop(L, -2);
+  }
+  lua_settop(L, -2);
+}
