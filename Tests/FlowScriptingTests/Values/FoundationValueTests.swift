@@ -74,4 +74,30 @@ struct FoundationValueTests {
       problem(.opaque(ListValue([FlowValue](repeating: long, count: 16))))
         == "can't encode content beyond the limit of 16777216 (flowValueSizeLimit)")
   }
+
+  /// Bytes that say so when they are decoded one by one.
+  private struct Bytes: RangeReplaceableCollection, Decodable, Equatable {
+    var content: [UInt8] = []
+    init() {}
+    init(from decoder: any Decoder) throws { Issue.record("byte by byte") }
+    var startIndex: Int { 0 }
+    var endIndex: Int { content.count }
+    subscript(index: Int) -> UInt8 { content[index] }
+    func index(after index: Int) -> Int { index + 1 }
+    mutating func replaceSubrange(
+      _ range: Range<Int>, with bytes: some Collection<UInt8>
+    ) { content.replaceSubrange(range, with: bytes) }
+  }
+
+  @Test("Data are decoded at once, at any place and of any size")
+  func data() throws {
+    let value = FlowValue.bytes("a\0b")
+    #expect(try value.decoded(as: Bytes.self).content == [97, 0, 98])
+    #expect(try value.decoded(as: [UInt8].self) == [97, 0, 98])
+    #expect(try value.decoded(as: Data.self) == Data([97, 0, 98]))
+    let large = Data((0..<10_000_000).map { UInt8(truncatingIfNeeded: $0) })
+    #expect(try FlowValue(encoding: ["all": [large]]).decoded() == ["all": [large]])
+    #expect(throws: DecodingError.self) { try FlowValue.integer(1).decoded(as: Data.self) }
+    #expect(try FlowValue.bytes("").decoded(as: Data.self).isEmpty)
+  }
 }
