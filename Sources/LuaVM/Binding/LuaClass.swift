@@ -31,15 +31,20 @@ public final class LuaClass<Object: LuaObject> {
   ///
   /// - Parameters:
   ///   - name: The name in scripts and messages.
+  ///   - refusesUnknownMembers: Whether reading a member that there isn't is an error, `Point has no member 'lenght' (did you
+  ///     mean 'length'?)`, instead of nil.
   ///   - build: Adds the members.
-  public init(_ name: String, _ build: (LuaClass) -> Void = { _ in }) {
+  public init(
+    _ name: String, refusesUnknownMembers: Bool = false, _ build: (LuaClass) -> Void = { _ in }
+  ) {
     self.name = name
+    members.refusesUnknown = refusesUnknownMembers
     members.addConformances(of: Object.self, name)
     build(self)
   }
 
-  /// Describes a class that has the members of another one, of a Swift superclass, too. Its own ones
-  /// replace those of the same name; initializers and functions aren't taken over.
+  /// Describes a class that has the members of another one, of a Swift superclass, too, and refuses unknown ones if that
+  /// does. Its own ones replace those of the same name; initializers and functions aren't taken over.
   ///
   /// - Parameters:
   ///   - name: The name in scripts and messages.
@@ -129,6 +134,53 @@ public final class LuaClass<Object: LuaObject> {
     }
   }
 
+  /// Adds what `object[key]` reads where the class has no method or property of that name, such as the elements of a list.
+  ///
+  /// ```swift
+  /// let vectors = LuaClass<Vector>("Vector") {
+  ///   $0.index { (vector, place: Int) in vector.elements.indices.contains(place - 1) ? vector.elements[place - 1] : nil }
+  /// }
+  /// ```
+  ///
+  /// A key of another type is one that there isn't.
+  ///
+  /// - Parameter get: Returns the value for a key; an error it throws is raised.
+  @inlinable
+  public func index<Key: LuaValueConvertible, Value: LuaResult>(
+    _ get: @escaping (Object, Key) throws -> Value
+  ) {
+    let label: String = "\(self.name).[]"
+    members.newIndex = nil
+    members.index = { call in
+      var signature = Signature(label, of: call)
+      let object: Object = try signature.object()
+      guard let key = try? Key.fromArgument(2, of: call) else { return nil }
+      try get(object, key).addResult(to: call)
+      return call.answer()
+    }
+  }
+
+  /// Adds what `object[key]` reads, as above, and sets.
+  ///
+  /// - Parameters:
+  ///   - get: Returns the value for a key; an error it throws is raised.
+  ///   - set: Sets a value, which has been converted; an error it throws is raised, and leaves a structure as it was.
+  @inlinable
+  public func index<Key: LuaValueConvertible, Value: LuaValueConvertible>(
+    get: @escaping (Object, Key) throws -> Value,
+    set: @escaping (inout Object, Key, Value) throws -> Void
+  ) {
+    index(get)
+    let label: String = "\(self.name).[]"
+    members.newIndex = { call in
+      var signature = Signature(label, of: call)
+      guard let key = try? Key.fromArgument(2, of: call) else { return nil }
+      let value: Value = try signature.newValue()
+      try signature.withObject { try set(&$0, key, value) }
+      return call.answer()
+    }
+  }
+
   // MARK: Methods
 
   /// Adds a method, for `object:name(…)`.
@@ -211,7 +263,13 @@ public final class LuaClass<Object: LuaObject> {
     members.methods[name] = function
   }
 
-  /// Adds a metamethod, for operators and `tostring`.
+  /// Adds a metamethod, for operators and `tostring`. One event may have several, for operands of different types: the
+  /// latest one counts that takes the operands.
+  ///
+  /// ```swift
+  /// $0.metamethod(.multiply) { (vector: Vector, factor: Double) in vector.scaled(by: factor) }
+  /// $0.metamethod(.multiply) { (factor: Double, vector: Vector) in vector.scaled(by: factor) }
+  /// ```
   ///
   /// - Parameters:
   ///   - metamethod: Which one.
@@ -221,8 +279,18 @@ public final class LuaClass<Object: LuaObject> {
   public func metamethod<each Argument: LuaValueConvertible, Result: LuaResult>(
     _ metamethod: LuaMetamethod, _ body: @escaping (repeat each Argument) throws -> Result
   ) {
-    members.metamethods[metamethod.rawValue] =
-      .typed("\(name).\(metamethod.rawValue)", firstArgument: 1, body)
+    let label: String = "\(name).\(metamethod.rawValue)"
+    let earlier = members.metamethods[metamethod.rawValue]
+    members.metamethods[metamethod.rawValue] = LuaMember { call in
+      var signature = Signature(label, of: call)
+      let operands: (repeat each Argument)
+      do { operands = (repeat try signature.argument((each Argument).self)) } catch {
+        guard let earlier else { throw error }
+        return try earlier.function(call)
+      }
+      try body(repeat each operands).addResult(to: call)
+      return call.answer()
+    }
   }
 
   // MARK: Making objects
@@ -316,6 +384,11 @@ struct ClassMembers {
   @usableFromInline var getters: [String: LuaFunction] = [:]
   /// Called with an object, the property's name and the new value.
   @usableFromInline var setters: [String: LuaFunction] = [:]
+  /// The same for other keys; nil for a key that isn't one.
+  @usableFromInline var index: ((LuaCall) throws -> LuaAnswer?)?
+  @usableFromInline var newIndex: ((LuaCall) throws -> LuaAnswer?)?
+  /// Whether reading a member that there isn't is an error.
+  var refusesUnknown = false
   @usableFromInline var functions: [String: LuaMember] = [:]
   /// Called with the class and the arguments.
   @usableFromInline var initializer: LuaMember?

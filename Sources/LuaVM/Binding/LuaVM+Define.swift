@@ -23,7 +23,7 @@ extension LuaVM {
       misuse("a class for \(Object.self) was defined twice in a state", file: file, line: line)
     }
     let (metatable, number) = try defineType(
-      name, methods: fields(members.methods), getter: getter(members.getters))
+      name, methods: fields(members.methods), getter: getter(name, members))
     var metamethods = members.metamethods.mapValues { $0.function }
     metamethods["__newindex"] = setter(name, members)
     try complete(metatable, fields(metamethods))
@@ -79,28 +79,31 @@ extension LuaVM {
     LuaFields(functions.sorted { $0.key < $1.key }.map { ($0.key, LuaMethod($0.value)) })
   }
 
-  /// `__index` where no method has the name; nil for a class without properties.
-  private func getter(_ getters: [String: LuaFunction]) -> LuaFunction? {
-    if getters.isEmpty { return nil }
-    let table = PropertyTable(getters)
+  /// `__index` where no method has the name; nil for a class that has nothing else.
+  private func getter(_ name: String, _ members: ClassMembers) -> LuaFunction? {
+    if members.getters.isEmpty, members.index == nil, !members.refusesUnknown { return nil }
+    let table = PropertyTable(members.getters)
+    let (index, refuses) = (members.index, members.refusesUnknown)
     return { call in
-      guard let get = table.find(call) else { return call.answer(.nil) }
-      return try get(call)
+      if let get = table.find(call) { return try get(call) }
+      if let answer = try index?(call) { return answer }
+      if refuses { throw LuaError(.argument, "\(name) has no member \(members.shownKey(call))") }
+      return call.answer(.nil)
     }
   }
 
   /// `__newindex`.
   private func setter(_ name: String, _ members: ClassMembers) -> LuaFunction {
     let table = PropertyTable(members.setters)
-    let known = Set(members.getters.keys).union(members.methods.keys)
     return { call in
       if let set = table.find(call) { return try set(call) }
+      if let answer = try members.newIndex?(call) { return answer }
       guard let key = call.bytes(2)?.description else {
         throw LuaError(.argument, "\(name) has no property of type \(call.typeName(2))")
       }
       throw LuaError(
         .argument,
-        known.contains(key)
+        members.names.contains(key)
           ? "'\(name).\(key)' can't be set" : "\(name) has no property '\(key)' to set")
     }
   }
@@ -126,6 +129,18 @@ extension LuaVM {
       try call.vm.set(try call.value(3), at: try call.value(2), in: table)
       return call.answer()
     }
+  }
+}
+
+extension ClassMembers {
+  /// The names of methods and properties.
+  fileprivate var names: Set<String> { Set(getters.keys).union(methods.keys) }
+
+  /// A key that there isn't, with the name that was probably meant.
+  fileprivate func shownKey(_ call: LuaCall) -> String {
+    guard let key = call.bytes(2) else { return "of type \(call.typeName(2))" }
+    let near = NearestName.of(key, in: names.sorted()).map { " (did you mean '\($0)'?)" } ?? ""
+    return "'\(key)'\(near)"
   }
 }
 

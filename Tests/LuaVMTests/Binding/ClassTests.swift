@@ -262,4 +262,87 @@ struct ClassTests {
     #expect(counter.living == 1)
     #expect(host.vm.stackDepth == 0)
   }
+
+  private struct Vector: LuaObject, Equatable {
+    var elements: [Double]
+
+    func scaled(by factor: Double) -> Vector { Vector(elements: elements.map { $0 * factor }) }
+  }
+
+  private func vectors(refusesUnknownMembers: Bool = true) throws -> TestHost {
+    let host = try TestHost()
+    try host.vm.define(
+      LuaClass<Vector>("Vector", refusesUnknownMembers: refusesUnknownMembers) {
+        $0.initializer { (elements: [Double]) in Vector(elements: elements) }
+        $0.property("count", get: { $0.elements.count })
+        $0.method("sum") { vector in vector.elements.reduce(0, +) }
+        $0.index(get: { (vector, place: Int) in
+          vector.elements.indices.contains(place - 1) ? vector.elements[place - 1] : nil
+        }) { (vector: inout Vector, place: Int, value: Double?) in
+          guard let value,
+            place == vector.elements.count + 1 || vector.elements.indices.contains(place - 1)
+          else { throw Refusal(reason: "no place \(place)") }
+          if place > vector.elements.count {
+            vector.elements.append(value)
+          } else {
+            vector.elements[place - 1] = value
+          }
+        }
+        $0.metamethod(.multiply) { (vector: Vector, factor: Double) in vector.scaled(by: factor) }
+        $0.metamethod(.multiply) { (factor: Double, vector: Vector) in vector.scaled(by: factor) }
+        $0.metamethod(.length) { (vector: Vector) in vector.elements.count }
+      })
+    return host
+  }
+
+  @Test("Objects have elements by any key, which scripts read and set")
+  func elements() throws {
+    let host = try vectors()
+    #expect(
+      try host.texts(
+        """
+        local v = Vector { 1, 2 }
+        v[2], v[3] = 5, 7
+        local sum = 0
+        for i, x in ipairs(v) do sum = sum + i * x end
+        return v[1], v[2], v[3], tostring(v[4]), #v, v.count, v:sum(), sum
+        """) == ["1.0", "5.0", "7.0", "nil", "3", "3", "13.0", "32.0"])
+    #expect(throws: Refusal(reason: "no place 9")) { try host.run("Vector({})[9] = 1") }
+    #expect(
+      try message("\nVector({})[1] = 'x'", on: host)
+        == "script:2: bad value for 'Vector.[]' (number expected, got string)")
+    #expect(
+      try message("\nVector({}).cuont = 1", on: host)
+        == "script:2: Vector has no property 'cuont' to set")
+  }
+
+  @Test("A member that there isn't is nil, or an error that names the one that was meant")
+  func unknownMembers() throws {
+    let host = try vectors()
+    #expect(
+      try message("\nreturn Vector({}).cuont", on: host)
+        == "script:2: Vector has no member 'cuont' (did you mean 'count'?)")
+    #expect(
+      try message("\nreturn Vector({}):summ()", on: host)
+        == "script:2: Vector has no member 'summ' (did you mean 'sum'?)")
+    #expect(
+      try message("\nreturn Vector({})[{}]", on: host)
+        == "script:2: Vector has no member of type table")
+    #expect(
+      try vectors(refusesUnknownMembers: false).texts(
+        "local v = Vector { 3 } return tostring(v.cuont), tostring(v[{}]), v[1]") == [
+          "nil", "nil", "3.0",
+        ])
+  }
+
+  @Test("An operator takes an object on either side")
+  func operands() throws {
+    let host = try vectors()
+    #expect(
+      try host.texts("local v = Vector { 1, 2 } return (2 * v)[2], (v * 3)[1], 2 * v == v * 2")
+        == ["4.0", "3.0", "true"])
+    #expect(
+      try message("\nreturn Vector({}) * {}", on: host)
+        == "script:2: bad argument #2 to 'Vector.__mul' (number expected, got table)")
+  }
 }

@@ -14,22 +14,24 @@ local running = server:start(([[
     end })
   local run = flow.new("work"):data { ns = { 1, 2, 3 } }
     :add_grouped(Op, { input = "ns", as = "n", output = "rs", max_concurrent = 3 }):start()
-  while not flow.fs.exists(%q) do flow.sleep(0.02) end
+  local begun, go = %q, %q
+  local function count(text, part) return select(2, text:gsub(part, "")) end
+  repeat flow.sleep(0.02) until flow.fs.exists(begun) and count(flow.fs.read(begun), "\n") >= 3
   report()
+  repeat flow.sleep(0.02) until count(run:summary(), "handed it out") == 3
+  flow.fs.write(go, "")
   run:wait()
   print(run.state, run.error, table.concat(run.data.rs, " "))
   for line in run:summary():gmatch "[^\n]+" do
     if line:find "handed it out" then print((line:gsub("^.-%%[", "["))) end
   end
-]]):format(server.folder .. "/begun", server.folder .. "/go", server.folder .. "/begun"))
+]]):format(server.folder .. "/begun", server.folder .. "/go", server.folder .. "/begun", server.folder .. "/go"))
 server:wait_for_report(running)
 machine:signal "STOP"
 -- The server hands out what it isn't told of for 5 s.
 flow.sleep(7)
 machine:signal "CONT"
--- It has had time to begin them again.
-flow.sleep(2)
-io.open(server.folder .. "/go", "w"):close()
+-- The ops end once their script knows of all three that they were handed out again.
 local result = running:await()
 check.equal(result.stderr, "")
 check.match(result.stdout, "^succeeded\tnil\t2 4 6\n" ..
