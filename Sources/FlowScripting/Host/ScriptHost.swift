@@ -179,6 +179,8 @@ public final class ScriptHost {
     events = HostEvents()
     checking = nil
     binder.host = nil
+    // Each of them holds the binder.
+    binder.definitions = [:]
     let loop = waitingLoops.first ?? activeLoop
     (loop.makeList, loop.makeFailure) = previousMakers
     loop.memory = nil
