@@ -117,6 +117,12 @@ struct RemoteJobStateTests {
       Self.took(Self.report(round: 1, Self.log), &state) == [
         "remove files", "request stop of 257: executesElsewhere",
       ])
+    let failure = RemoteReport.News.event(
+      .ended(
+        WireError(plain: FlowError(.error, "broken"), values: WireBatch(), fields: [], cause: nil),
+        result: .null, WireBatch()), age: 0)
+    #expect(Self.took(Self.report(round: 1, failure), &state) == ["remove files"])
+    #expect(Self.took(Self.report(round: 1, place: 1, Self.success), &state) == ["remove files"])
     #expect(Self.took(Self.report(round: 1, Self.success), &state) == ["begin m1/1", "success"])
   }
 
@@ -167,6 +173,34 @@ struct RemoteJobStateTests {
     #expect(Self.took(Self.report(delivery: 2, Self.success), &state) == ["remove files"])
     #expect(Self.names(state.putAgain()) == [])
     #expect(Self.names(state.delivered([Self.success], at: Self.now)) == ["success"])
+    // Its time for a machine begins anew meanwhile.
+    var delivering = Self.queued(Self.report(value, Self.success))
+    var world = State.World(now: Self.now + 61_000_000_000, hasMachine: false)
+    #expect(Self.names(delivering.look(world)) == [])
+    _ = delivering.delivered([], at: Self.now)
+    world.now += 50_000_000_000
+    #expect(Self.names(delivering.look(world)) == [])
+    world.now += 20_000_000_000
+    #expect(Self.names(delivering.look(world)) == ["end: unreachable"])
+    // A stop doesn't wait for them.
+    delivering = Self.queued(Self.report(value, Self.success))
+    #expect(
+      Self.names(delivering.stop(at: Self.now)) == ["withdraw", "request stop", "end: stopped"])
+  }
+
+  @Test(
+    "A job to stop that a machine has isn't put into the queue again, nor executed by another one")
+  func stopped() {
+    var state = Self.queued(Self.report())
+    _ = state.stop(at: Self.now)
+    #expect(!state.hasEnded && !state.mayBePut && !state.isWanted(round: 1))
+    #expect(Self.names(state.putAgain()) == [])
+    #expect(Self.names(state.reconnected(at: Self.now, absence: 21_000_000_000)) == [])
+    #expect(Self.names(state.missed(isNew: [true])) == ["end: stopped"])
+    state = Self.queued(Self.report())
+    _ = state.missed(isNew: [true])
+    _ = state.stop(at: Self.now)
+    #expect(!state.hasEnded && Self.names(state.filesAreSent(at: Self.now)) == [])
   }
 
   @Test("A stop ends a job that no machine has; another one ends by its report")
@@ -201,6 +235,8 @@ struct RemoteJobStateTests {
     var world = State.World(now: Self.now + 900_000_000, hasItsMachine: false)
     #expect(Self.names(state.look(world)) == [])
     world.now = Self.now + 1_100_000_000
+    var alone = state
+    #expect(Self.names(alone.look(world)) == ["end: stopped"])
     world.hasItsMachine = true
     #expect(Self.names(state.look(world)) == [])
     world.isConnected = false
@@ -228,7 +264,10 @@ struct RemoteJobStateTests {
     // So do files that are sent.
     state = State(hasFiles: false, at: Self.now)
     #expect(Self.names(state.look(world)) == [])
+    _ = state.filesAreSent(at: world.now)
     #expect(Self.names(state.look(world)) == [])
+    world.now += 61_000_000_000
+    #expect(Self.names(state.look(world)) == ["end: unreachable"])
   }
 
   @Test("A job whose last hand-out was to a machine that is gone is lost")
@@ -238,6 +277,8 @@ struct RemoteJobStateTests {
     world.knowsMachines = false
     #expect(Self.names(state.look(world)) == [])
     world.knowsMachines = true
+    var earlier = Self.queued(Self.report(delivery: 2))
+    #expect(Self.names(earlier.look(world)) == [])
     #expect(Self.names(state.look(world)) == ["withdraw", "end: lost"])
   }
 

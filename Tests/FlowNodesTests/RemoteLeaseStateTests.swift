@@ -92,7 +92,11 @@ struct RemoteLeaseStateTests {
     state = Self.executing()
     _ = state.giveBack("it leaves")
     #expect(state.take(.succeeded) == .reportEnd)
-    // So does the loss of its worker.
+    // One whose results may not be sent is a failure of its own, which no machine executes again.
+    state = Self.executing()
+    _ = state.giveBack("it leaves")
+    #expect(state.take(.refused) == .reportEnd)
+    // The loss of its worker ends it as its stop does.
     state = Self.executing()
     _ = state.giveBack("it leaves")
     #expect(state.lose() == .handBack("it leaves", forgets: false))
@@ -124,6 +128,7 @@ struct RemoteLeaseStateTests {
     #expect(state.notStored(isRefused: true) == .refuse)
     // A small failure follows as the last report.
     #expect(state.isSending)
+    #expect(state.notStored(isRefused: true) == .sendAgain)
     // One that executes is stopped, and its end is the next report.
     state = Self.executing()
     state.send()

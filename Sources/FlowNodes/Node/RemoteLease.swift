@@ -90,7 +90,9 @@ final class RemoteLease: WorkerTask {
 
   func handle(_ event: WorkerReport.JobEvent) {
     guard let what = hasEnded ? event.what : reported(event.what) else { return }
-    perform(state.take(kind(of: what)), .init(id: event.id, time: event.time, what: what))
+    var kind = kind(of: what)
+    if kind == .failed, case .ended(nil, _, _) = event.what { kind = .refused }
+    perform(state.take(kind), .init(id: event.id, time: event.time, what: what))
   }
 
   private func kind(of event: WorkerReport.JobEvent.What) -> RemoteLeaseState.Event {

@@ -55,6 +55,8 @@ struct RemoteLeaseState {
     /// A value with files among those that it gives.
     case files
     case succeeded, failed
+    /// A success whose results can't be sent, as they have a secret.
+    case refused
   }
 
   private(set) var phase = Phase.waiting
@@ -113,7 +115,7 @@ struct RemoteLeaseState {
     case .succeeded where holdsFiles:
       phase = .sendingFiles
       return .sendFiles
-    case .succeeded, .failed:
+    case .succeeded, .failed, .refused:
       phase = .ended
       return .reportEnd
     }

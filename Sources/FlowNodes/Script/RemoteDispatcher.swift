@@ -105,12 +105,16 @@ final class RemoteDispatcher {
     return true
   }
 
-  /// Does what the state of a job says.
+  /// Does what the state of a job says. A line that it logs may stop the job, by a sink of events: what follows looks again.
   private func perform(_ actions: [RemoteJobState.Action], _ job: Job) {
     for action in actions {
       switch action {
       case .prepare: if case .open(let queue) = link { proceed(job, queue) }
       case .putAgain:
+        guard job.state.mayBePut else {
+          if job.state.isStopped { perform(job.state.end(.stopped), job) }
+          continue
+        }
         outbox?.withdraw(job)
         outbox?.put(job)
       case .withdraw: outbox?.withdraw(job)
@@ -121,7 +125,8 @@ final class RemoteDispatcher {
       case .begin(let lane): job.task.begun(in: loop.keys.lanes.lane(named: lane))
       case .loseMachine(let name): job.task.lostMachine(name)
       case .noteTime(let time): outbox?.note(time, of: job)
-      case .fetch(let news): fetch(news, of: job)
+      case .fetch(let news):
+        if job.state.hasEnded { removeFiles(news) } else { fetch(news, of: job) }
       case .removeFiles: break
       case .pass(let event, let age): job.task.handle(self.event(event, age, of: job))
       case .look(let hashes):
@@ -438,7 +443,7 @@ final class RemoteDispatcher {
 
   private func handle(_ report: RemoteReport, _ queue: RemoteQueue) {
     guard let job = jobs[report.number] else {
-      removeFiles(of: report, queue)
+      removeFiles(report.news)
       if !report.isLast {
         requestStop(
           report.number, report.delivery, .cancelled(reason: "it executes elsewhere"), queue)
@@ -447,15 +452,16 @@ final class RemoteDispatcher {
     }
     for action in job.state.take(report, at: LuaVM.monotonicTime) {
       if case .removeFiles = action {
-        removeFiles(of: report, queue)
+        removeFiles(report.news)
       } else {
         perform([action], job)
       }
     }
   }
 
-  private func removeFiles(of report: RemoteReport, _ queue: RemoteQueue) {
-    for file in report.news.files { queue.objects.delete(file.object) { _ in } }
+  private func removeFiles(_ news: [RemoteReport.News]) {
+    guard case .open(let queue) = link else { return }
+    for file in news.files { queue.objects.delete(file.object) { _ in } }
   }
 
   /// Gets the files of the last report about a job before the report counts.

@@ -128,6 +128,7 @@ struct RemoteJobState {
 
   /// What was said of files that no machine has: of each, whether it has never been sent.
   mutating func missed(isNew: [Bool]) -> [Action] {
+    if isStopped { return end(.stopped) }
     if isNew.contains(false) { timesMissing += 1 }
     if timesMissing > Self.mostTimesMissing { return end(.filesDeleted) }
     hasFiles = false
