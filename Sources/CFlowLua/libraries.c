@@ -7,6 +7,7 @@
 /// Replaces the mode at an index by "t", and calls the standard function in the same frame. [-n, +n, e]
 static int load_text(lua_State *L, int mode) {
   const char *wanted = luaL_optstring(L, mode, "t");
+  flowlua_pace_reader(L, 1);
   if (strchr(wanted, 't') == NULL && strchr(wanted, 'b') != NULL) {
     lua_pushnil(L);
     lua_pushliteral(L, "bytecode isn't allowed by the host of the script");

@@ -21,10 +21,10 @@ typedef struct matcher {
 } matcher;
 
 void flowlua_rest(pace *pace) {
-  pace->left = PACE;
+  pace->left = pace->each;
   lua_State *L = pace->L;
   if (!flowlua_has_hook(L)) return;
-  flowlua_charge_instructions(state_of(L), PACE);
+  flowlua_charge_instructions(state_of(L), pace->each);
   luaL_checkstack(L, 4, NULL);
   // Its instruction calls the hook, which stops this function as it stops the comparison of a table.sort.
   lua_pushvalue(L, pace->rest);
@@ -39,7 +39,7 @@ static void prepare(
   m->source = s;
   m->source_end = s + length;
   m->pattern_end = p_end;
-  m->pace = begin_pace(L, rest);
+  m->pace = begin_pace(L, rest, PACE);
 }
 
 /// Begins an attempt at another place.
@@ -65,6 +65,7 @@ static const char *item_end(matcher *m, const char *p) {
   if (*p == '^') p++;
   // A bracket at the beginning is a member.
   do {
+    count_step(&m->pace);
     if (p == m->pattern_end) luaL_error(m->L, "malformed pattern (missing ']')");
     if (*p++ == ESCAPE && p < m->pattern_end) p++;
   } while (*p != ']');
@@ -195,6 +196,7 @@ static const char *match_capture(matcher *m, const char *s, char digit) {
     luaL_error(m->L, "invalid capture index %%%d", index + 1);
   size_t length = (size_t)m->captures[index].length;
   if ((size_t)(m->source_end - s) < length) return NULL;
+  count_steps(&m->pace, steps_of(length));
   return memcmp(m->captures[index].start, s, length) == 0 ? s + length : NULL;
 }
 
@@ -363,22 +365,24 @@ static int string_match(lua_State *L) { return find_or_match(L, false); }
 
 // MARK: - All matches
 
+/// The matcher itself is made for each step: code that runs within one may call the same iterator.
 typedef struct iteration {
-  matcher matcher;
+  const char *source, *source_end, *pattern_end;
   const char *from, *pattern, *last;
 } iteration;
 
 /// Upvalues: the text and the pattern, which are kept, the iteration, and the function that does nothing.
 static int next_match(lua_State *L) {
   iteration *all = lua_touserdata(L, lua_upvalueindex(3));
-  matcher *m = &all->matcher;
-  m->L = L;
-  m->pace = begin_pace(L, lua_upvalueindex(4));
-  for (const char *from = all->from; from <= m->source_end; from++) {
-    const char *end = attempt(m, from, all->pattern);
+  matcher m;
+  prepare(
+      &m, L, all->source, (size_t)(all->source_end - all->source), all->pattern_end,
+      lua_upvalueindex(4));
+  for (const char *from = all->from; from <= m.source_end; from++) {
+    const char *end = attempt(&m, from, all->pattern);
     if (end == NULL || end == all->last) continue;
     all->from = all->last = end;
-    return push_captures(m, from, end);
+    return push_captures(&m, from, end);
   }
   return 0;
 }
@@ -390,10 +394,13 @@ static int string_gmatch(lua_State *L) {
   size_t start = start_of(L, 3, length);
   lua_settop(L, 2);
   iteration *all = lua_newuserdatauv(L, sizeof *all, 0);
-  prepare(&all->matcher, L, s, length, p + pattern_length, 0);
-  all->from = s + (start > length ? length + 1 : start);
-  all->pattern = p;
-  all->last = NULL;
+  *all = (iteration){
+      .source = s,
+      .source_end = s + length,
+      .pattern_end = p + pattern_length,
+      .from = s + (start > length ? length + 1 : start),
+      .pattern = p,
+      .last = NULL};
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_pushcclosure(L, next_match, 4);
   return 1;

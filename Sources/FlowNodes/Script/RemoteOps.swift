@@ -126,6 +126,10 @@ extension ScriptHost {
     return made
   }
 
+  /// Lets scripts name the server for their ops with `thread = "remote"`, by `flow.remote`, if the host allows requests. Not
+  /// needed after `useRemote`.
+  public func allowRemote() { _ = remoteOps }
+
   /// Has the ops of scripts with `thread = "remote"` execute on the machines of a server of NATS, as `flow.remote` and
   /// `--remote` do. Nothing is connected before the first of them starts.
   ///

@@ -206,6 +206,8 @@ extension ScriptHost {
   func attach(_ canceller: ScriptCanceller) {
     limits.canceller = canceller
     if isWorker { misuse("the host of a worker has no canceller") }
+    // A host that is closed has nothing to cancel, and would never detach it.
+    if services == nil { return }
     canceller.attach(to: self)
   }
 

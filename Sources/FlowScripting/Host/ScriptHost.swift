@@ -164,7 +164,7 @@ public final class ScriptHost {
       loop.cancelRequests(of: ObjectIdentifier(self))
     }
     // A finalizer ends no check: it is still refused what has effects.
-    if checking != nil { checking = Checking() }
+    checking?.onEnd = { _, _ in }
     vm.close()
     for service in services?.latestFirst ?? [] { service.hostDidClose(self) }
     detach()

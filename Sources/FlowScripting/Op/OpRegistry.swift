@@ -81,7 +81,8 @@ final class OpRegistry: HostService {
 extension ScriptHost {
   /// The ops in `flow.ops`.
   var registry: OpRegistry {
-    service { OpRegistry { [unowned self] in registerBuiltInOps() } }
+    // A host that is closed keeps no registry, to which they would be added without end.
+    service { OpRegistry { [unowned self] in if services != nil { registerBuiltInOps() } } }
   }
 
   /// Makes an op, or a flow, available to scripts: they find it in `flow.ops` by its name and use

@@ -34,6 +34,8 @@ extension ScriptHost {
   package var remote: (any RemoteService)? { existing(RemoteServiceHolder.self)?.service }
 
   package func setRemote(_ service: any RemoteService) {
+    // These are closed after it: a worker that can't be stopped doesn't delay what the server has to know.
+    _ = workerPools
     _ = self.service { RemoteServiceHolder(service) }
   }
 
@@ -43,7 +45,7 @@ extension ScriptHost {
   func neededRemote() throws(FlowError) -> any RemoteService {
     if let remote { return remote }
     throw .usage(
-      "this program can't execute ops on other machines: it has to import FlowNodes, and call `ScriptHost.useRemote`"
+      "this program can't execute ops on other machines: it has to import FlowNodes, and call `ScriptHost.useRemote` or `allowRemote`"
     )
   }
 

@@ -280,7 +280,9 @@ public final class LuaClass<Object: LuaObject> {
     _ metamethod: LuaMetamethod, _ body: @escaping (repeat each Argument) throws -> Result
   ) {
     let label: String = "\(name).\(metamethod.rawValue)"
-    let earlier = members.metamethods[metamethod.rawValue]
+    // Not one that the class above has, or Swift's conformance.
+    let isFurther = !members.ownEvents.insert(metamethod.rawValue).inserted
+    let earlier = isFurther ? members.metamethods[metamethod.rawValue] : nil
     members.metamethods[metamethod.rawValue] = LuaMember { call in
       var signature = Signature(label, of: call)
       let operands: (repeat each Argument)
@@ -380,6 +382,8 @@ public enum LuaMetamethod: String, Sendable {
 struct ClassMembers {
   @usableFromInline var methods: [String: LuaFunction] = [:]
   @usableFromInline var metamethods: [String: LuaMember] = [:]
+  /// The events whose metamethods the class itself has.
+  @usableFromInline var ownEvents: Set<String> = []
   /// Called with an object and the property's name.
   @usableFromInline var getters: [String: LuaFunction] = [:]
   /// Called with an object, the property's name and the new value.
@@ -397,6 +401,7 @@ struct ClassMembers {
   func inherited() -> ClassMembers {
     var members = self
     members.functions = [:]
+    members.ownEvents = []
     members.initializer = nil
     return members
   }

@@ -95,16 +95,18 @@ extension LuaVM {
   /// `__newindex`.
   private func setter(_ name: String, _ members: ClassMembers) -> LuaFunction {
     let table = PropertyTable(members.setters)
+    let (names, newIndex) = (members.names, members.newIndex)
     return { call in
       if let set = table.find(call) { return try set(call) }
-      if let answer = try members.newIndex?(call) { return answer }
-      guard let key = call.bytes(2)?.description else {
-        throw LuaError(.argument, "\(name) has no property of type \(call.typeName(2))")
+      let key = call.bytes(2)?.description
+      if let key, names.contains(key) {
+        throw LuaError(.argument, "'\(name).\(key)' can't be set")
       }
+      if let answer = try newIndex?(call) { return answer }
       throw LuaError(
         .argument,
-        members.names.contains(key)
-          ? "'\(name).\(key)' can't be set" : "\(name) has no property '\(key)' to set")
+        key.map { "\(name) has no property '\($0)' to set" }
+          ?? "\(name) has no property of type \(call.typeName(2))")
     }
   }
 

@@ -14,7 +14,8 @@ public struct LuaConfiguration: Sendable {
   /// set again.
   ///
   /// They are counted in steps: each coroutine that begins uses up 128 at once. A function of C counts as the one
-  /// instruction that calls it, however long it takes, and the code of finalizers (`__gc`) isn't counted at all:
+  /// instruction that calls it, however long it takes, but for those of `string` and `table` in restricted states, which
+  /// count their steps; and the code of finalizers (`__gc`) isn't counted at all:
   /// set `allowsFinalizers` to false. Counting makes Lua code take about twice as long.
   public var instructionLimit: Int?
 

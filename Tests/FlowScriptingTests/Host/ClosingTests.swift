@@ -279,6 +279,18 @@ struct HostServiceTests {
   }
 }
 
+extension ClosingTests {
+  @Test("A closed host takes no op and no cancellation any more")
+  func afterTheEnd() throws {
+    let program = try ScriptProgram()
+    program.host.close()
+    program.host.register(Op("LateOp") { _ in })
+    #expect(!program.host.unregister("LateOp"))
+    program.host.cancel()
+    program.loop.runUntilIdle()
+  }
+}
+
 @Suite("A program that doesn't use FlowNodes")
 struct NoRemoteServiceTests {
   @Test("Its ops on other machines fail, and flow.remote says what is missing")

@@ -335,6 +335,31 @@ struct ClassTests {
         ])
   }
 
+  private final class Account: LuaObject {
+    var notes: [String: String] = [:]
+  }
+
+  @Test("A property that can't be set stays so, whatever keys an object takes")
+  func readOnly() throws {
+    let host = try TestHost()
+    try host.vm.define(
+      LuaClass<Account>("Account") {
+        $0.initializer { () in Account() }
+        $0.property("balance", get: { _ in 7 })
+        $0.method("close") { _ in 1 }
+        $0.index(get: { (account, key: String) in account.notes[key] }) {
+          (account: inout Account, key: String, note: String?) in account.notes[key] = note
+        }
+      })
+    #expect(
+      try host.texts("local a = Account() a.note = 'x' return a.note, a.balance") == ["x", "7"])
+    for name in ["balance", "close"] {
+      #expect(
+        try message("\nAccount().\(name) = 'x'", on: host)
+          == "script:2: 'Account.\(name)' can't be set")
+    }
+  }
+
   @Test("An operator takes an object on either side")
   func operands() throws {
     let host = try vectors()
