@@ -361,7 +361,9 @@ struct ValueCodecTests {
       do {
         _ = try away.vm.decode(EncodedBuffer(bytes))
       } catch let error as LuaError {
-        #expect(error.code == .argument)
+        // A metatable may be that of a module.
+        let isMissing = error.message.hasPrefix("module '")
+        #expect(error.code == .argument || isMissing, "\(error)")
       }
     }
     #expect(away.vm.stackDepth == 0)

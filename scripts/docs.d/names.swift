@@ -78,6 +78,11 @@ struct Point: LuaObject {
   var y: Double
 }
 
+struct Vector: LuaObject {
+  var elements: [Double]
+  func scaled(by factor: Double) -> Vector { Vector(elements: elements.map { $0 * factor }) }
+}
+
 struct Store: Sendable { func name(of id: Int) async throws -> String { "" } }
 let store = Store()
 func shutdownRequest() async throws {}

@@ -12,7 +12,7 @@ struct RemoteJobState {
   enum Action {
     /// Put it into the queue, once the server has what it needs.
     case prepare
-    /// Put it into the queue again, in place of what is there of it.
+    /// Take out of the queue what is there of it, and put it there again.
     case putAgain
     /// Take it out of the queue.
     case withdraw

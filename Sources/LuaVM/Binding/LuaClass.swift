@@ -267,8 +267,10 @@ public final class LuaClass<Object: LuaObject> {
   /// latest one counts that takes the operands.
   ///
   /// ```swift
-  /// $0.metamethod(.multiply) { (vector: Vector, factor: Double) in vector.scaled(by: factor) }
-  /// $0.metamethod(.multiply) { (factor: Double, vector: Vector) in vector.scaled(by: factor) }
+  /// let vectors = LuaClass<Vector>("Vector") {
+  ///   $0.metamethod(.multiply) { (vector: Vector, factor: Double) in vector.scaled(by: factor) }
+  ///   $0.metamethod(.multiply) { (factor: Double, vector: Vector) in vector.scaled(by: factor) }
+  /// }
   /// ```
   ///
   /// - Parameters:
