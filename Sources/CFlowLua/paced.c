@@ -29,8 +29,9 @@ static void check_table(lua_State *L, int argument, int what) {
 
 /// How often loops over a value look: a metamethod may be a function in C, which takes any time.
 static uint32_t pace_of(lua_State *L, int index) {
-  if (lua_type(L, index) == LUA_TTABLE && !lua_getmetatable(L, index)) return PACE;
-  lua_settop(L, lua_type(L, index) == LUA_TTABLE ? -2 : lua_gettop(L));
+  if (!lua_istable(L, index)) return SLOW_PACE;
+  if (!lua_getmetatable(L, index)) return PACE;
+  lua_settop(L, -2);
   return SLOW_PACE;
 }
 

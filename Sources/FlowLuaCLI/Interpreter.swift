@@ -1,7 +1,7 @@
-internal import FlowSystem
 internal import FlowEngine
-internal import FlowScripting
 internal import FlowNodes
+internal import FlowScripting
+internal import FlowSystem
 internal import LuaVM
 
 /// Does the work of the stand-alone interpreter, in its order: the environment, the options, the
@@ -63,10 +63,11 @@ final class Interpreter {
       host.allowSandbox { confinement.narrowing(keeping) }
       keeping?.begin(host, messages)
       if let workers = arguments.options.workers { host.workerLimit = workers }
-      host.remoteOps.settings = remote
-      host.remoteOps.key = remoteKey
-      if let options = arguments.options.remote { host.remoteOps.defaults = options.defaults }
-      host.remoteOps.hasStartedMachines = hosts != nil
+      let remoteOps = host.remoteOps
+      remoteOps.settings = remote
+      remoteOps.key = remoteKey
+      if let options = arguments.options.remote { remoteOps.defaults = options.defaults }
+      remoteOps.hasStartedMachines = hosts != nil
       host.events.onWarning = { messages.say($0) }
       host.deprecations =
         refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }

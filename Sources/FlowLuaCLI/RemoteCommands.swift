@@ -1,7 +1,7 @@
-internal import FlowSystem
 internal import FlowEngine
-internal import FlowScripting
 internal import FlowNodes
+internal import FlowScripting
+internal import FlowSystem
 internal import LuaVM
 
 /// Performs `--join` and `--remote-check`, which execute no script of this machine.

@@ -1,6 +1,6 @@
-internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
+internal import FlowSystem
 internal import LuaVM
 
 /// The unchanged words of the command line: `CommandLine.arguments` would repair words that aren't

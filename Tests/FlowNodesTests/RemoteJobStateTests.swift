@@ -173,7 +173,7 @@ struct RemoteJobStateTests {
     #expect(Self.took(Self.report(delivery: 2, Self.success), &state) == ["remove files"])
     #expect(Self.names(state.putAgain()) == [])
     #expect(Self.names(state.delivered([Self.success], at: Self.now)) == ["success"])
-    // Its time for a machine begins anew meanwhile.
+    // While they come, it waits for no machine: its patience begins after them.
     var delivering = Self.queued(Self.report(value, Self.success))
     var world = State.World(now: Self.now + 61_000_000_000, hasMachine: false)
     #expect(Self.names(delivering.look(world)) == [])
@@ -257,7 +257,7 @@ struct RemoteJobStateTests {
     #expect(Self.names(state.look(world)) == [])
     world.isConnected = true
     #expect(Self.names(state.look(world)) == ["end: unreachable"])
-    // A machine that was there begins the time anew.
+    // Its patience begins when the last machine has gone.
     state = Self.queued()
     #expect(Self.names(state.look(State.World(now: world.now))) == [])
     #expect(Self.names(state.look(world)) == [])

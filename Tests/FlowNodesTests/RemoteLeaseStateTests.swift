@@ -134,7 +134,7 @@ struct RemoteLeaseStateTests {
     state.send()
     for _ in 1...5 { _ = state.notStored(isRefused: true) }
     #expect(state.notStored(isRefused: true) == .refuse && !state.isSending)
-    // What is stored begins the count anew.
+    // A report that is stored resets the count.
     state = Self.executing()
     for _ in 1...3 {
       for _ in 1...5 { #expect(state.notStored(isRefused: true) == .sendAgain) }

@@ -1,7 +1,7 @@
-internal import FlowSystem
 internal import FlowEngine
-internal import FlowScripting
 internal import FlowNodes
+internal import FlowScripting
+internal import FlowSystem
 
 /// The process that starts the machines of a script, and a server for them, and ends all of them with the script, however
 /// that ends. Its first line for the script is a `HostReply`; the others are lines for the user.

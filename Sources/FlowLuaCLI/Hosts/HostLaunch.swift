@@ -1,6 +1,6 @@
 internal import FlowEngine
-internal import FlowScripting
 internal import FlowNodes
+internal import FlowScripting
 internal import FlowSystem
 
 /// The launcher of the machine on one host.

@@ -1,6 +1,6 @@
 internal import FlowEngine
-internal import FlowScripting
 internal import FlowNodes
+internal import FlowScripting
 internal import FlowSystem
 
 /// A server of NATS on a free port of this machine, for one script.

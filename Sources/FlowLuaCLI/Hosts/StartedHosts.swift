@@ -1,7 +1,7 @@
-internal import FlowSystem
 internal import FlowEngine
-internal import FlowScripting
 internal import FlowNodes
+internal import FlowScripting
+internal import FlowSystem
 
 /// The machines that `--hosts` has started for a script: another process keeps them, and ends them with this one.
 final class StartedHosts {

@@ -1,5 +1,5 @@
-internal import FlowSystem
 internal import FlowEngine
+internal import FlowSystem
 
 /// The parsed command line. Words are bytes: a file name needn't be UTF-8.
 ///

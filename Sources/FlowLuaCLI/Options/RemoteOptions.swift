@@ -1,7 +1,7 @@
-internal import FlowSystem
 internal import FlowEngine
-internal import FlowScripting
 internal import FlowNodes
+internal import FlowScripting
+internal import FlowSystem
 
 /// The options about other machines. Made by the first one: fields of these types would cost each start.
 final class RemoteOptions {

@@ -1,5 +1,5 @@
-internal import FlowSystem
 internal import FlowEngine
+internal import FlowSystem
 
 /// The output of the program itself. It uses the C streams of Lua's own output, so that the order
 /// is kept.

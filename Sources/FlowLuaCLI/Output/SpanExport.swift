@@ -1,7 +1,7 @@
-internal import FlowSystem
 internal import FlowEngine
 internal import FlowHTTP
 internal import FlowScripting
+internal import FlowSystem
 
 /// Where `--otlp` writes the spans of all runs: a file, or a collector that gets them by OTLP over HTTP.
 enum SpanExport {

@@ -1,6 +1,6 @@
-internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
+internal import FlowSystem
 
 /// The limits and permissions of the process, as the command line asks for them. They begin before the Lua state is
 /// made and before any thread exists: the kernel restricts only the calling thread and what it starts.

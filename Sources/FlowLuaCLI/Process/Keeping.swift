@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import FlowJournal
-internal import FlowScripting
 internal import FlowNodes
+internal import FlowScripting
 internal import FlowSystem
 
 /// The keeping of a script's runs, as the command line and the environment ask for it.

@@ -1,6 +1,6 @@
-internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
+internal import FlowSystem
 internal import LuaVM
 
 /// The effect of Ctrl-C, SIGTERM and SIGHUP: the first one is a request to the script, the second

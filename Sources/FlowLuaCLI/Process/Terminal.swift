@@ -1,5 +1,5 @@
-internal import FlowSystem
 internal import FlowEngine
+internal import FlowSystem
 
 /// The capabilities of the terminal, if there is one.
 struct Terminal {

@@ -1,6 +1,6 @@
-internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
+internal import FlowSystem
 internal import LuaVM
 
 /// The limits of a script's time, of the clock and of the processor: when one is exceeded, everything is cancelled, and

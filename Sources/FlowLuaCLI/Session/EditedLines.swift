@@ -1,6 +1,6 @@
-internal import FlowSystem
 internal import FlowEngine
 internal import FlowScripting
+internal import FlowSystem
 internal import LuaVM
 
 /// Lines that a library lets the user edit while the loop runs.

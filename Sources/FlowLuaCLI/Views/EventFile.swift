@@ -1,5 +1,5 @@
-internal import FlowSystem
 internal import FlowEngine
+internal import FlowSystem
 internal import LuaVM
 
 /// Appends each event of all runs as a line of JSON to a file or to stdout: `--events`.

@@ -1,5 +1,5 @@
-internal import FlowSystem
 internal import FlowEngine
+internal import FlowSystem
 internal import LuaVM
 
 /// Shows what the runs of a script execute, on the terminal of stderr: a tree below all other output.

@@ -1,6 +1,6 @@
-internal import FlowScripting
 package import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 
 /// A file of the script that an op on another machine needs.
 struct RemoteNeededFile: Equatable {

@@ -1,5 +1,5 @@
-internal import FlowScripting
 package import FlowEngine
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 // The messages between a script and the machines that execute its ops. Each begins with `RemoteProtocol.version`.

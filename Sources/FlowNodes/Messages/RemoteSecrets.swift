@@ -1,5 +1,5 @@
-internal import FlowScripting
 internal import FlowEngine
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// What a script or a machine may send about secrets where others could read it.

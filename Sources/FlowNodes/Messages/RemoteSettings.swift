@@ -1,6 +1,6 @@
-internal import FlowScripting
 package import FlowEngine
 package import FlowRemote
+internal import FlowScripting
 internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 

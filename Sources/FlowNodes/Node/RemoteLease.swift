@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// A job of a script elsewhere that a worker of this machine executes, and the reports about it.

@@ -1,6 +1,6 @@
-package import FlowScripting
 package import FlowEngine
 internal import FlowRemote
+package import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// A machine that executes jobs of scripts elsewhere, in workers: `flowlua --join`.

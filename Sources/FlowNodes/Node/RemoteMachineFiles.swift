@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 
 /// The files of the jobs of a machine: it gets those that they need, and sends those that they give. Confined to the
 /// thread of its host's loop.

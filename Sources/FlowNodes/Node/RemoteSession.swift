@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// What a machine has for one script elsewhere: workers of its own, with its modules and code. Scripts share nothing.

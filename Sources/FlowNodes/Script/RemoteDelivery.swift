@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 
 extension [RemoteReport.News] {
   /// The files that the script gets before the news count.

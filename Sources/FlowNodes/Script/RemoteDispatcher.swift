@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// The jobs of a script that other machines execute: it puts them into the queue of a server, and passes the reports
@@ -127,7 +127,7 @@ final class RemoteDispatcher {
       case .noteTime(let time): outbox?.note(time, of: job)
       case .fetch(let news):
         if job.state.hasEnded { removeFiles(news) } else { fetch(news, of: job) }
-      case .removeFiles: break
+      case .removeFiles(let news): removeFiles(news)
       case .pass(let event, let age): job.task.handle(self.event(event, age, of: job))
       case .look(let hashes):
         let actions = job.state.missed(isNew: hashes.map { uploads?.require($0) ?? true })
@@ -450,13 +450,7 @@ final class RemoteDispatcher {
       }
       return
     }
-    for action in job.state.take(report, at: LuaVM.monotonicTime) {
-      if case .removeFiles = action {
-        removeFiles(report.news)
-      } else {
-        perform([action], job)
-      }
-    }
+    perform(job.state.take(report, at: LuaVM.monotonicTime), job)
   }
 
   private func removeFiles(_ news: [RemoteReport.News]) {

@@ -29,7 +29,7 @@ struct RemoteJobState {
     /// Get the files of what it gives, and report with `delivered`.
     case fetch([RemoteReport.News])
     /// Remove the files of a report that doesn't count.
-    case removeFiles
+    case removeFiles([RemoteReport.News])
     /// Pass an event on.
     case pass(WorkerReport.JobEvent.What, age: Int64)
     /// Find out which of these files nobody has sent yet, and report with `missed`.
@@ -176,7 +176,8 @@ struct RemoteJobState {
       report.delivery >> 8 == round || (report.place == 0 && report.hasSucceeded)
     else {
       // A report that comes twice has the same files.
-      let files: [Action] = hasEnded || report.delivery != delivery ? [.removeFiles] : []
+      let files: [Action] =
+        hasEnded || report.delivery != delivery ? [.removeFiles(report.news)] : []
       return files + (report.isLast ? [] : [.requestStop(report.delivery, .executesElsewhere)])
     }
     var actions: [Action] = []

@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// The reports about ops of a kept run, as long as the server has to have them: until the ops are kept. A process that

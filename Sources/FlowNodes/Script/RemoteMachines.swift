@@ -1,6 +1,6 @@
-internal import FlowScripting
 package import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// The machines that have been heard of lately.

@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// Puts the jobs of a script into the queue of a server, short ones together. Confined to the thread of the host's loop.

@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// A job of a script that other machines execute, from its submission to its end. Confined to the thread of the

@@ -1,6 +1,6 @@
-internal import FlowScripting
 internal import FlowEngine
 internal import FlowRemote
+internal import FlowScripting
 
 /// Passes reports on in the order in which they were sent, although large ones come from the store of objects, which
 /// takes longer. Confined to the thread of the host's loop.

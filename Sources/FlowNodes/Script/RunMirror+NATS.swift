@@ -1,7 +1,7 @@
-internal import FlowScripting
 package import FlowEngine
 package import FlowJournal
 internal import FlowRemote
+internal import FlowScripting
 internal import FlowSystem
 
 extension RunMirror {

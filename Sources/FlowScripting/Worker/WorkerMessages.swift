@@ -86,24 +86,24 @@ package struct WorkerJob: Sendable {
 
 /// A group whose items a worker executes.
 package struct WorkerGroup: Sendable {
-  package let code: WorkerCode
-  package let arguments: WireBatch
-  package let name: ByteString
-  package let needs: [WorkerDeclaration]
-  package let gives: [WorkerDeclaration]
-  package let itemKey: ByteString
-  package let collectKey: ByteString?
+  let code: WorkerCode
+  let arguments: WireBatch
+  let name: ByteString
+  let needs: [WorkerDeclaration]
+  let gives: [WorkerDeclaration]
+  let itemKey: ByteString
+  let collectKey: ByteString?
   /// The data that items read through to.
-  package let keys: [ByteString]
-  package let data: WireBatch
+  let keys: [ByteString]
+  let data: WireBatch
   /// The most items that execute at the same time in this worker.
-  package let limit: Int
-  package let stopsAtFailure: Bool
+  let limit: Int
+  let stopsAtFailure: Bool
   /// For a final step, the error with which its flow is ending.
-  package let endingError: WireError?
+  let endingError: WireError?
   /// See `ItemWork`.
-  package let lineage: UInt64
-  package let spans: SpanOrigin?
+  let lineage: UInt64
+  let spans: SpanOrigin?
 }
 
 /// An order to a worker.
@@ -189,7 +189,7 @@ package struct WorkerReport: Sendable {
 /// Orders reach the worker here, and reports return by the mailbox of the main loop. Stops have a
 /// separate way: a busy worker takes them between two instructions of its script.
 // Unchecked: the monitor guards all mutable data.
-package final class WorkerChannel: @unchecked Sendable {
+final class WorkerChannel: @unchecked Sendable {
   private let monitor = Monitor()
   private var orders: [WorkerOrder] = []
   /// Without an error it applies only to what hasn't begun.
@@ -209,7 +209,7 @@ package final class WorkerChannel: @unchecked Sendable {
   // MARK: For the main thread
 
   /// Sends an order; `now` is the time of the main loop's clock.
-  package func send(_ order: WorkerOrder, now: Int64) {
+  func send(_ order: WorkerOrder, now: Int64) {
     post(
       monitor.locked {
         orders.append(order)
@@ -219,7 +219,7 @@ package final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Sends the time to a worker that waits for it.
-  package func sendTime(now: Int64) {
+  func sendTime(now: Int64) {
     post(
       monitor.locked {
         time = max(time, now)
@@ -230,10 +230,10 @@ package final class WorkerChannel: @unchecked Sendable {
   /// Makes a task stop; a busy worker is interrupted for it. The worker may miss that: see `nudge`.
   ///
   /// - Returns: The number for `hasTaken`.
-  package func stop(_ id: UInt64, _ error: WireError) -> Int { add(id, error) }
+  func stop(_ id: UInt64, _ error: WireError) -> Int { add(id, error) }
 
   /// Takes a job back, if it hasn't begun.
-  package func withdraw(_ id: UInt64) { _ = add(id, nil) }
+  func withdraw(_ id: UInt64) { _ = add(id, nil) }
 
   private func add(_ id: UInt64, _ error: WireError?) -> Int {
     let (number, sleeping) = monitor.locked {
@@ -246,7 +246,7 @@ package final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Has the worker look at everything that concerns it, whether it is busy or sleeps.
-  package func callAttention() {
+  func callAttention() {
     post(
       monitor.locked {
         attention?.call()
@@ -255,13 +255,13 @@ package final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Interrupts the worker once more for stops that it hasn't taken.
-  package func nudge() { monitor.locked { attention?.call() } }
+  func nudge() { monitor.locked { attention?.call() } }
 
   /// Whether the worker has taken that stop, and all before it.
-  package func hasTaken(stop number: Int) -> Bool { monitor.locked { stopsTaken >= number } }
+  func hasTaken(stop number: Int) -> Bool { monitor.locked { stopsTaken >= number } }
 
   /// Makes the worker end, as soon as it isn't executing.
-  package func close() {
+  func close() {
     post(
       monitor.locked {
         isClosing = true
@@ -272,7 +272,7 @@ package final class WorkerChannel: @unchecked Sendable {
 
   /// Waits until the worker has ended; returns false if it hasn't by `deadline`, a time of the
   /// monotonic clock in nanoseconds.
-  package func waitForEnd(until deadline: Int64) -> Bool {
+  func waitForEnd(until deadline: Int64) -> Bool {
     monitor.locked {
       while !hasEnded, monitor.wait(until: deadline) {}
       return hasEnded
@@ -293,7 +293,7 @@ package final class WorkerChannel: @unchecked Sendable {
   // MARK: For the worker
 
   /// Marks the worker as reachable.
-  package func begin(_ mailbox: Mailbox, _ attention: LuaAttention) {
+  func begin(_ mailbox: Mailbox, _ attention: LuaAttention) {
     monitor.locked {
       self.mailbox = mailbox
       self.attention = attention
@@ -301,7 +301,7 @@ package final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Marks that the worker's state is about to be closed: nothing interrupts it any more.
-  package func finish() {
+  func finish() {
     monitor.locked {
       attention = nil
       mailbox = nil
@@ -309,7 +309,7 @@ package final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Marks that the worker's thread has nothing left to do.
-  package func end() {
+  func end() {
     monitor.locked {
       hasEnded = true
       monitor.broadcast()
@@ -317,10 +317,10 @@ package final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Marks that all messages so far are about to be taken: later ones wake the worker.
-  package func acknowledge() { monitor.locked { isWoken = false } }
+  func acknowledge() { monitor.locked { isWoken = false } }
 
   /// Received orders.
-  package func takeOrders() -> [WorkerOrder] {
+  func takeOrders() -> [WorkerOrder] {
     monitor.locked {
       let taken = orders
       orders = []
@@ -329,7 +329,7 @@ package final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Received stops.
-  package func takeStops() -> [(id: UInt64, error: WireError?)] {
+  func takeStops() -> [(id: UInt64, error: WireError?)] {
     monitor.locked {
       let taken = stops
       stops = []
@@ -338,7 +338,7 @@ package final class WorkerChannel: @unchecked Sendable {
     }
   }
 
-  package var now: Int64 { monitor.locked { time } }
+  var now: Int64 { monitor.locked { time } }
 
-  package var shallEnd: Bool { monitor.locked { isClosing } }
+  var shallEnd: Bool { monitor.locked { isClosing } }
 }
