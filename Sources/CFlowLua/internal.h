@@ -518,9 +518,12 @@ void flowlua_strip_finalizer(lua_State *L);
 void flowlua_clear_hook(lua_State *L);
 /// Whether a coroutine has another hook than that.
 bool flowlua_has_hook(lua_State *L);
+/// Has the thread sanitizer deliver the signals that it holds back.
+void flowlua_let_signals_in(void);
 #else
 static inline void flowlua_clear_hook(lua_State *L) { lua_sethook(L, NULL, 0, 0); }
 static inline bool flowlua_has_hook(lua_State *L) { return lua_gethook(L) != NULL; }
+static inline void flowlua_let_signals_in(void) {}
 #endif
 
 /// Has the coroutine call the stop hook at its next instruction. Safe in a signal handler.

@@ -23,6 +23,7 @@ typedef struct matcher {
 void flowlua_rest(pace *pace) {
   pace->left = pace->each;
   lua_State *L = pace->L;
+  flowlua_let_signals_in();
   if (!flowlua_has_hook(L)) return;
   flowlua_charge_instructions(state_of(L), pace->each);
   luaL_checkstack(L, 4, NULL);

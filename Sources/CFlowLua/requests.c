@@ -30,11 +30,13 @@ bool flowlua_runs_scheduled(const flowlua_state *state) {
 #if HAS_REST_HOOK
 #include <unistd.h>
 
-/// Calls a function at which the thread sanitizer delivers the signals that it holds back: busy Lua code calls none.
+/// Calls a function at which the thread sanitizer delivers signals: busy code calls none.
+void flowlua_let_signals_in(void) { usleep(0); }
+
 static void rest_hook(lua_State *L, lua_Debug *frame) {
   (void)L;
   (void)frame;
-  usleep(0);
+  flowlua_let_signals_in();
 }
 
 void flowlua_clear_hook(lua_State *L) { lua_sethook(L, rest_hook, LUA_MASKCOUNT, 10000); }

@@ -82,6 +82,7 @@ extension LuaVM {
     case FLOWLUA_FAILED:
       throw failure(coroutine).error
     case FLOWLUA_STOPPED:
+      giveUpBegunWait()
       throw Self.monotonicTime >= start.deadline
         ? Self.timeout : LuaError(.stopped, "the call was stopped before its deadline")
     default:

@@ -436,7 +436,9 @@ extension LuaVM {
       return .parked(coroutine)
     case FLOWLUA_FAILED: return .failed(coroutine)
     case FLOWLUA_YIELDED: return .yielded(coroutine)
-    default: return .stopped(coroutine)
+    default:
+      giveUpBegunWait()
+      return .stopped(coroutine)
     }
   }
 }

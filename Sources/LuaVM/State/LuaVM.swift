@@ -405,6 +405,12 @@ public final class LuaVM {
     return begun
   }
 
+  /// Ends the wait of a coroutine that was stopped when it parked, so that nothing waits for it.
+  func giveUpBegunWait() {
+    guard let wait = begunWait.take() else { return }
+    if wait.isReady { wait.discard() } else { wait.abandon() }
+  }
+
   fileprivate func pump(_ pointer: UnsafeMutableRawPointer) {
     let wait = Unmanaged<LuaWait>.fromOpaque(pointer).takeUnretainedValue()
     begunWait = nil

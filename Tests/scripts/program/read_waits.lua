@@ -70,6 +70,8 @@ check.equal(table.concat(seen, "|"),
 program, name = start [[
   local ReadOp = flow.op("ReadOp", { timeout = 0.01, run = function() flow.read() end })
   print(ReadOp:run().error.kind)
+  -- Over before it waits.
+  print(ReadOp:with({ timeout = 1e-6 }):run().error.kind)
   local ok, e = pcall(flow.read, "x")
   print(e.kind, (e.message:gsub("^.-:", "")))
   print(select(2, pcall(flow.read, -1)).message:match "number of bytes.*")
@@ -81,7 +83,8 @@ local text = program:await().stdout
 os.remove(name)
 check.equal(text, [[
 timeout
-usage	4: bad argument #1 to 'read' ("l", "L", "n", "a" or a number of bytes expected, got 'x')
+timeout
+usage	6: bad argument #1 to 'read' ("l", "L", "n", "a" or a number of bytes expected, got 'x')
 number of bytes expected, got -1)
 #1 to 'read' (string expected, got table)
 flow.read isn't there in a worker: the main script reads standard input
