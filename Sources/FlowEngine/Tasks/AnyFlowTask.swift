@@ -243,11 +243,11 @@ open class AnyFlowTask {
   }
 
   /// When its starter times out; `.max` for never.
-  package final var ownerDeadline: Int64 { owner?.deadline ?? .max }
+  package var ownerDeadline: Int64 { owner?.deadline ?? .max }
 
   /// Called at `ownerDeadline` for code of the task that was busy; returns the error that the code
   /// ends with.
-  package final func expire() -> FlowError { owner?.expire() ?? .cancelled() }
+  package func expire() -> FlowError { owner?.expire() ?? .cancelled() }
 
   /// Reports an error that occurred after the outcome was known.
   package func reportLate(_ error: FlowError) { loop.registry.reportLate(error, of: self) }
@@ -417,6 +417,8 @@ class TaskDetails {
   @exclusivity(unchecked) final var stopReason: FlowError?
   /// The tasks that the code has started and that haven't ended.
   @exclusivity(unchecked) final var owned: OwnedTasks?
+  /// The limit of the code's time, if it has one of its own.
+  @exclusivity(unchecked) final var limit: TimeLimit?
 
   init() {}
 
@@ -429,6 +431,7 @@ class TaskDetails {
     followed = other.followed
     stopReason = other.stopReason
     owned = other.owned
+    limit = other.limit
   }
 }
 

@@ -109,6 +109,22 @@ private enum ContinuationStage: UInt8 {
     source.observe(self)
   }
 
+  /// Stops its code, and everything that the code starts, after a time from now: before `begin`, and once it has its owner.
+  package final func limit(to time: Duration) {
+    let (details, limit) = (makeDetails(), TimeLimit(time, on: loop, within: owner))
+    details.limit = limit
+    details.owned = limit.tasks
+    limit.begin(stopping: self)
+  }
+
+  package final override var ownerDeadline: Int64 {
+    min(super.ownerDeadline, details?.limit?.taskDeadline ?? .max)
+  }
+
+  package final override func expire() -> FlowError {
+    details?.limit?.expire() ?? super.expire()
+  }
+
   /// Runs the code at once.
   package final func begin() {
     stage = .running
@@ -252,10 +268,17 @@ private enum ContinuationStage: UInt8 {
 
   private func close(_ error: FlowError?) {
     stage = .over
+    details?.limit?.endStopping()
     details?.owned = nil
     dropCode()
     if isHeld { loop.registry.continuations[id] = nil }
-    if let error = stopError ?? error { end(error: error) } else { succeed() }
+    if let stopError {
+      end(error: stopError.located(as: error))
+    } else if let error {
+      end(error: error)
+    } else {
+      succeed()
+    }
   }
 
   // MARK: While code runs
@@ -272,6 +295,7 @@ private enum ContinuationStage: UInt8 {
     awaited = nil
     source = nil
     details?.followed = nil
+    details?.limit?.endStopping()
     details?.owned?.abandon()
     details?.owned = nil
     stage = .over

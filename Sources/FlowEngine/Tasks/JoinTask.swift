@@ -1,5 +1,5 @@
-/// A task that waits for several others, without ever stopping them, and ends with an outcome made
-/// from theirs.
+/// A task that waits for several others and ends with an outcome made from theirs. It stops none of them, except those
+/// that are `losers`.
 public final class JoinTask<Success>: FlowTask<Success> {
   /// The condition that it waits for.
   package enum Goal {
@@ -9,6 +9,8 @@ public final class JoinTask<Success>: FlowTask<Success> {
     case allFinish
     /// The end of one.
     case anyFinish
+    /// The result of one, or the end of all.
+    case anySucceeds
   }
 
   /// The observer of one task, which knows its place in the list. The task holds it, and it holds
@@ -57,14 +59,16 @@ public final class JoinTask<Success>: FlowTask<Success> {
   private let goal: Goal
   /// The error of a task, to be passed on.
   private let errorOf: (AnyFlowTask) -> FlowError?
-  /// Makes the result: from all tasks in order or, for `anyFinish`, from the first alone.
+  /// Makes the result: from all tasks in order or, for `anyFinish` and `anySucceeds`, from the first alone.
   private let makeResult: ([AnyFlowTask]) throws -> Success
   private var inputs: ContiguousArray<Input> = []
   /// The ended tasks, by their places.
   private var ended: ContiguousArray<AnyFlowTask?> = []
   private var pendingCount = 0
+  /// The tasks that it stops at its end.
+  private var losers: [AnyFlowTask] = []
 
-  /// The 0-based place of the first task that has ended; nil before. For `whenAnyFinish`.
+  /// The 0-based place of the first task that has ended or, for `anySucceeds`, succeeded; nil before.
   public private(set) var firstIndex: Int?
 
   /// Makes a task; `begin` starts it.
@@ -78,13 +82,15 @@ public final class JoinTask<Success>: FlowTask<Success> {
     super.init(on: loop)
   }
 
-  /// Waits for `tasks`, which are marked as observed; may end at once.
-  package func begin(_ tasks: [AnyFlowTask]) {
+  /// Waits for `tasks`, which are marked as observed; may end at once. Those that haven't ended then are stopped, if
+  /// it `cancelsRest`.
+  package func begin(_ tasks: [AnyFlowTask], cancelsRest: Bool = false) {
     for task in tasks { task.markObserved() }
     if tasks.isEmpty { return end(as: []) }
     for task in tasks {
       if let error = task.foreignError(on: loop) { return end(error: error) }
     }
+    if cancelsRest { losers = tasks }
     ended = ContiguousArray(repeating: nil, count: tasks.count)
     pendingCount = tasks.count
     count(Self.usualSize + tasks.count * Self.inputSize)
@@ -102,13 +108,14 @@ public final class JoinTask<Success>: FlowTask<Success> {
 
   private func inputEnded(_ index: Int, _ task: AnyFlowTask) {
     guard state == .pending else { return }
-    if firstIndex == nil { firstIndex = index }
     ended[index] = task
     pendingCount -= 1
-    if goal != .allFinish, let error = errorOf(task) {
+    let error = goal == .allFinish ? nil : errorOf(task)
+    if firstIndex == nil, goal != .anySucceeds || error == nil { firstIndex = index }
+    if let error, goal != .anySucceeds {
       releaseInputs()
       end(error: error)
-    } else if goal == .anyFinish {
+    } else if error == nil, awaitsAny {
       end(as: [task])
     } else if pendingCount == 0 {
       end(as: ended.compactMap { $0 })
@@ -122,6 +129,13 @@ public final class JoinTask<Success>: FlowTask<Success> {
     } catch {
       end(error: .from(error))
     }
+    stopLosers("another task has succeeded")
+  }
+
+  private func stopLosers(_ reason: ByteString) {
+    let tasks = losers
+    losers = []
+    for task in tasks { task.cancel(reason: reason) }
   }
 
   /// The bytes of an input, with its places in three lists.
@@ -147,11 +161,12 @@ public final class JoinTask<Success>: FlowTask<Success> {
     }
   }
 
-  override var awaitsAny: Bool { goal == .anyFinish }
+  override var awaitsAny: Bool { goal == .anyFinish || goal == .anySucceeds }
 
   package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
     releaseInputs()
     end(error: error)
+    stopLosers(error.message)
     return nil
   }
 }

@@ -1,6 +1,7 @@
 internal import FlowLoop
 
-/// Limits the time of tasks that no op or run limits: those of a call with a deadline.
+/// Limits the time of tasks by more than their op or run does: those of a call with a deadline, and of code that has so many
+/// seconds.
 ///
 /// Confined to the thread of its loop.
 package final class TimeLimit: TaskOwner {
@@ -9,9 +10,11 @@ package final class TimeLimit: TaskOwner {
   /// The error of tasks that it stops.
   private let error: FlowError
   private var hasExpired = false
+  /// Whether its tasks are those that its code has started, and the code itself is limited.
+  private var isOfCode = false
   private let loop: EventLoop
-  let enclosingTasks: OwnedTasks? = nil
-  let workPlace: WorkPlace? = nil
+  let enclosingTasks: OwnedTasks?
+  var workPlace: WorkPlace? { enclosingTasks?.workPlace }
   /// The tasks that it limits.
   package private(set) lazy var tasks = OwnedTasks(of: self)
   private var timer: LoopTimer?
@@ -21,8 +24,10 @@ package final class TimeLimit: TaskOwner {
   /// - Parameters:
   ///   - time: The time until it stops its tasks; with 0 or less it stops them at once.
   ///   - loop: Their loop.
-  package init(_ time: Duration, on loop: EventLoop) {
+  ///   - enclosing: The tasks of the op or run that starts the code; nil for none.
+  package init(_ time: Duration, on loop: EventLoop, within enclosing: OwnedTasks? = nil) {
     self.loop = loop
+    enclosingTasks = enclosing
     taskDeadline = loop.deadline(after: time)
     error = .timeout(after: max(time, .zero))
   }
@@ -43,6 +48,19 @@ package final class TimeLimit: TaskOwner {
     }
   }
 
+  /// Stops one task when the time is over. That it waits for this keeps the loop from being idle, as the timeout of an op.
+  func begin(stopping task: AnyFlowTask) {
+    isOfCode = true
+    timer = loop.schedule(at: taskDeadline) { [weak self, weak task] in
+      guard let self else { return }
+      hasExpired = true
+      task?.stop(error)
+    }
+  }
+
+  /// Ends that.
+  func endStopping() { timer?.cancel() }
+
   /// Ends the limit. Tasks that haven't ended continue without it.
   package func end() {
     timer?.cancel()
@@ -52,9 +70,19 @@ package final class TimeLimit: TaskOwner {
   var taskStopError: FlowError? { hasExpired ? error : nil }
 
   func expireTask() -> FlowError? {
+    let error = expire()
+    return isOfCode ? error.asReason : error
+  }
+
+  /// Called when the code itself was busy; returns the error that it ends with.
+  func expire() -> FlowError {
+    if let enclosingTasks, enclosingTasks.deadline < taskDeadline { return enclosingTasks.expire() }
     hasExpired = true
     return error
   }
 
-  func failOwner(_ error: FlowError) { tasks.cancelAll(error) }
+  func failOwner(_ error: FlowError) {
+    tasks.cancelAll(error)
+    enclosingTasks?.failOwner(error)
+  }
 }

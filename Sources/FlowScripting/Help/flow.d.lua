@@ -448,6 +448,10 @@ function Machine:dot(options) end
 ---@return string mermaid Ends in a newline.
 function Machine:mermaid() end
 
+---The options of `await`.
+---@class flow.AwaitOptions
+---@field timeout number? Seconds until the task is stopped.
+
 ---Anything running or settled, with one outcome. A task is closable: `local t <close> = flow.spawn(f)`
 ---cancels it at the end of the scope and waits for its end. An unobserved failure is reported at the end
 ---of the script. `await`, a continuation, and reading `error`, `state`, `faulted` or `result` observe a
@@ -465,12 +469,14 @@ local Task = {}
 ---Waits for the result. Raises the task's error when it fails or is cancelled, and the waiter's own
 ---cancellation, timeout or Ctrl-C. It works anywhere: in the main chunk, an op, a coroutine, inside
 ---`pcall`, and inside a callback of a C function (`table.sort`, `string.gsub`) if no other wait of that
----kind is in progress.
+---kind is in progress. With a `timeout` the task is stopped when the time is over, whatever else waits for it, and an error
+---of kind `timeout` is raised once it has ended.
 ---@async
 ---@generic T
 ---@param self flow.Task<T>
+---@param options? flow.AwaitOptions
 ---@return T result
-function Task:await() end
+function Task:await(options) end
 
 ---Waits until the task has settled or the time is up. Never raises the task's error, only the waiter's
 ---own.
@@ -942,6 +948,18 @@ function flow.context() end
 ---@async
 ---@param seconds number
 function flow.sleep(seconds) end
+
+---Calls a function, which may wait, and returns its results. When the time is over, it is stopped as the timeout of an op
+---stops the op, also while it is busy, with everything that it has started; its `<close>` variables are closed, and an error
+---of kind `timeout` is raised. If it returns a task, that is awaited within the time, too.
+---
+---    local page = flow.within(5, function() return flow.http(url):await().body end)
+---@async
+---@param seconds number
+---@param fn async fun(...: any): ...
+---@param ... any Its arguments.
+---@return any ... Its results.
+function flow.within(seconds, fn, ...) end
 
 ---Reads standard input as `io.read` does, but everything else continues while it waits. Formats are `"l"` (a
 ---line, the default), `"L"` (with its newline), `"n"` (a number), `"a"` (everything) or a number of bytes.

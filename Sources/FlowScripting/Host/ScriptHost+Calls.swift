@@ -28,9 +28,8 @@ extension ScriptHost {
     let limit = TimeLimit(ContinuousClock.now.duration(to: deadline), on: loop)
     defer { limit.end() }
     let calls = try limitedCalls()
-    calls.last += 1
-    let id = calls.last
-    defer { calls.results[id] = nil }
+    let id = calls.begin()
+    defer { calls.end(id) }
     let runner = try vm.uniqueReference(to: calls.runner)
     let task = SpawnedTask(self, runner, [.integer(id), .reference(function)] + arguments)
     limit.tasks.add(task)
@@ -43,7 +42,7 @@ extension ScriptHost {
     }
     task.markObserved()
     if let error = task.error { throw error }
-    guard let results = calls.results[id] else {
+    guard let results = calls.end(id) else {
       throw FlowError(.stalled, "stalled: nothing can end this wait")
     }
     return results
@@ -73,36 +72,59 @@ extension ScriptHost {
     }
   }
 
-  private func limitedCalls() throws -> LimitedCalls {
+  func limitedCalls() throws -> LimitedCalls {
     try service {
       let note = try vm.makeFunction(
         bind { host, call in
           guard let id = call.integer(1) else { return call.answer() }
-          host.existing(LimitedCalls.self)?.results[id] = try (0..<max(0, call.count - 1)).map {
-            try call.value($0 + 2)
-          }
-          return call.answer()
+          let results = try (0..<max(0, call.count - 1)).map { try call.value($0 + 2) }
+          host.existing(LimitedCalls.self)?.note(results, of: id)
+          return call.answer(results.first ?? .nil)
         })
-      let maker = try vm.loadOwn(
-        "local note = ... return function(id, f, ...) note(id, f(...)) end", name: "=[flow]")
-      guard case .reference(let made)? = try vm.call(maker, [.reference(note)]).first else {
-        throw LuaError(.runtime, "no function for calls was made")
-      }
-      return LimitedCalls(runner: made)
+      let makers = """
+        local note = ...
+        return function(id, f, ...) note(id, f(...)) end, function(id, f, ...) return note(id, f(...)) end
+        """
+      let maker = try vm.loadOwn(ByteString(makers), name: "=[flow]")
+      let made = try vm.call(maker, [.reference(note)])
+      guard made.count == 2, case .reference(let runner) = made[0],
+        case .reference(let returningRunner) = made[1]
+      else { throw LuaError(.runtime, "no function for calls was made") }
+      return LimitedCalls(runner: runner, returningRunner: returningRunner)
     }
   }
 }
 
-/// The calls of a host with a deadline.
-private final class LimitedCalls: HostService {
-  /// A Lua function that calls another one and passes all its results on.
+/// The calls of a host that have to end in time.
+final class LimitedCalls: HostService {
+  /// A Lua function that calls another one and keeps all its results here.
   let runner: LuaReference
-  /// The results, by the numbers of the calls.
-  var results: [Int64: [LuaValue]] = [:]
+  /// The same, which returns the first of them as well.
+  let returningRunner: LuaReference
+  /// The results, by the numbers of the calls; nil before the end of a call.
+  private var results: [Int64: [LuaValue]?] = [:]
   /// The number of the last one.
-  var last: Int64 = 0
+  private var last: Int64 = 0
 
-  init(runner: LuaReference) { self.runner = runner }
+  init(runner: LuaReference, returningRunner: LuaReference) {
+    self.runner = runner
+    self.returningRunner = returningRunner
+  }
+
+  /// Begins a call; returns its number.
+  func begin() -> Int64 {
+    last += 1
+    results[last] = .some(nil)
+    return last
+  }
+
+  fileprivate func note(_ values: [LuaValue], of id: Int64) {
+    if results[id] != nil { results[id] = values }
+  }
+
+  /// Ends a call; returns its results, if its function has returned.
+  @discardableResult
+  func end(_ id: Int64) -> [LuaValue]? { results.removeValue(forKey: id) ?? nil }
 }
 
 /// Conversion between objects of the engine and values of scripts.

@@ -165,7 +165,7 @@ extension ScriptHost {
 
 /// Waits for a task, at most until a deadline.
 class TaskWait: LuaWait, TaskObserver {
-  private let target: AnyFlowTask
+  final let target: AnyFlowTask
   // Safe: its code waits, so the loop keeps it. Cleared at the end of the wait.
   private(set) unowned(unsafe) var waitingTask: AnyFlowTask?
   private let answer: (LuaCall) throws -> LuaAnswer

@@ -19,10 +19,12 @@ extension ScriptHost {
           return call.answer(copyOf: result)
         }
       ) { host, call in
-        let (task, _) = try host.task(call, "await", kind)
+        let (task, arguments) = try host.task(call, "await", kind)
+        let limit = try TimedWaits.limit(arguments)
         task.markObserved()
         if task.isConcluded { return try host.outcome(call, task) }
         try host.checkLoop(of: task, call)
+        if let limit { return try call.wait(StoppingWait(host, task, limit)) }
         try host.checkWait(for: task)
         return try call.wait(
           TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
@@ -138,7 +140,7 @@ extension ScriptHost {
   }
 
   /// Returns the result of a settled task, or raises its error.
-  private func outcome(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer {
+  func outcome(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer {
     if let error = try error(of: task) { throw raise(error) }
     return call.answer(try luaResult(of: task))
   }

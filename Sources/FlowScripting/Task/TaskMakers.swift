@@ -39,6 +39,7 @@ extension ScriptHost {
       return call.answer(context, host.types.taskContext)
     }
     try installJoins()
+    TimedWaits.install(in: self)
   }
 
   /// Runs a function as a task, immediately up to its first wait.
@@ -61,26 +62,49 @@ extension ScriptHost {
       return host.join(.allFinish, tasks, call) { .reference(try host.outcomes(of: $0)) }
     }
     define("when_any_finish") { host, call in
-      let arguments = Arguments(host, call, "when_any_finish")
-      let tasks = try host.tasks(arguments, 1)
-      if tasks.isEmpty {
-        throw arguments.wrong(1, "no task of an empty list can be the first to finish")
-      }
+      let tasks = try host.tasks(Arguments(host, call, "when_any_finish"), 1, first: "finish")
       return host.join(.anyFinish, tasks, call) {
         try $0.first.map { try host.luaResult(of: $0) } ?? .nil
       }
     }
+    define("when_any_succeeds") { host, call in
+      let arguments = Arguments(host, call, "when_any_succeeds")
+      let tasks = try host.tasks(arguments, 1, first: "succeed")
+      let options = try arguments.fileOptions(2, known: ["cancel"])
+      let cancelsRest = try options.boolean("cancel") ?? false
+      return host.join(.anySucceeds, tasks, call, cancelsRest: cancelsRest) { ended in
+        guard let first = ended.first, first.state == .succeeded else {
+          throw try host.failure(ofAll: ended)
+        }
+        return try host.luaResult(of: first)
+      }
+    }
+  }
+
+  /// The error of several tasks none of which has succeeded: `others` has those of all, in order.
+  private func failure(ofAll tasks: [AnyFlowTask]) throws -> FlowError {
+    let errors = tasks.compactMap { outcomeError(of: $0) }
+    let kinds = Set(errors.map(\.kind))
+    let limit = 5
+    var texts = errors.prefix(limit).map(\.text)
+    if errors.count > limit { texts.append("and \(errors.count - limit) more") }
+    let error = FlowError(
+      kinds.count == 1 ? kinds.first ?? .error : .error,
+      "none of \(errors.count) tasks has succeeded: \(texts.joined(separator: "; "))")
+    let others = try vm.makeTable(values: try errors.map { try luaError($0) })
+    let table = try makeError(error, fields: [("others", .reference(others))])
+    return error.with(payload: table, on: loop)
   }
 
   private func join(
     _ goal: JoinTask<FlowValue>.Goal, _ tasks: [AnyFlowTask], _ call: LuaCall,
-    _ result: @escaping ([AnyFlowTask]) throws -> LuaValue
+    cancelsRest: Bool = false, _ result: @escaping ([AnyFlowTask]) throws -> LuaValue
   ) -> LuaAnswer {
     let join = JoinTask<FlowValue>(goal, on: loop, error: { [self] in outcomeError(of: $0) }) {
       FlowValue(try result($0))
     }
     begin(join, call.origin)
-    join.begin(tasks)
+    join.begin(tasks, cancelsRest: cancelsRest)
     return call.answer(join, types.task)
   }
 
@@ -116,12 +140,18 @@ extension ScriptHost {
     adopt(task)
   }
 
-  /// The tasks of a list without holes and without other keys.
-  private func tasks(_ arguments: Arguments, _ index: Int) throws -> [AnyFlowTask] {
+  /// The tasks of a list without holes and without other keys. One of them is to be the `first` to do something, if that
+  /// is given.
+  private func tasks(
+    _ arguments: Arguments, _ index: Int, first: String? = nil
+  ) throws -> [AnyFlowTask] {
     let table = try arguments.table(index, expected: "list of tasks")
     guard let count = vm.listCount(table) else {
       throw arguments.wrong(
         index, "list of tasks expected, got a table with holes or other keys")
+    }
+    if count == 0, let first {
+      throw arguments.wrong(index, "no task of an empty list can be the first to \(first)")
     }
     return try (0..<count).map { place in
       let value = try vm.element(place + 1, of: table)

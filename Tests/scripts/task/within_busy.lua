@@ -1,0 +1,17 @@
+-- `flow.within` also ends code that is busy, that catches every error, and ops and tasks that it runs.
+-- clock: real: code that is busy takes time of the machine
+local flow, check = require "flow", require "check"
+
+local BusyOp = flow.op("BusyOp", function() while true do end end)
+for name, busy in pairs {
+  busy = function() while true do end end,
+  catching = function() while true do pcall(function() while true do end end) end end,
+  op = function() BusyOp:run() end,
+  task = function() flow.spawn(function() while true do end end) end,
+  later = function() flow.sleep(0.001) while true do end end,
+  inner = function() flow.within(1000, function() while true do end end) end,
+} do
+  local err = check.raises(function() flow.within(0.05, busy) end)
+  check.equal(err.kind, "timeout", name)
+end
+check.equal(flow.within(10, function() return "still in order" end), "still in order")
