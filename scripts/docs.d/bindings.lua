@@ -24,6 +24,7 @@ local options = {
   { "flow.OpOptions", function(t) flow.op("AnOp", t) end },
   { "flow.DispatcherOptions", function(t) flow.dispatcher(t) end },
   { "flow.AwaitOptions", function(t) flow.resolved():await(t) end },
+  { "flow.AnySucceedsOptions", function(t) flow.when_any_succeeds({ flow.resolved() }, t) end },
   { "flow.NextOptions", function(t) flow.resolved():next(run, t) end },
   { "flow.SummaryOptions", function(t) flow.new("f"):run():summary(t) end },
   { "flow.MachineOptions", function(t) flow.machine(t) end },

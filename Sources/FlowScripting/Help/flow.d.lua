@@ -463,7 +463,7 @@ function Machine:mermaid() end
 ---@field cancelled boolean Whether it was cancelled.
 ---@field result T? Of a task that has succeeded.
 ---@field error flow.Error? Of a task that has failed or was cancelled.
----@field index integer? Of `flow.when_any_finish` the index of the first task to settle, from 1 on.
+---@field index integer? Of `flow.when_any_finish` the index of the first task to settle, from 1 on; of `when_any_succeeds` that of the first to succeed.
 local Task = {}
 
 ---Waits for the result. Raises the task's error when it fails or is cancelled, and the waiter's own
@@ -797,6 +797,7 @@ local Ops = {}
 ---@field phase? "resolve"|"connect"|"tls"|"send"|"wait"|"receive" What a request was doing when it failed (kind `network`).
 ---@field sent boolean? Whether the server may have received the request (kind `network`).
 ---@field signal integer? The signal that ended a program.
+---@field others flow.Error[]? The errors of all tasks of `flow.when_any_succeeds`, in their order.
 ---@field stdout string? The output of a program that failed or was stopped.
 ---@field stderr string?
 ---@field [string] any The fields given to `ctx:fail`.
@@ -1034,6 +1035,18 @@ function flow.when_all_finish(tasks) end
 ---@param tasks flow.Task<T>[]
 ---@return flow.Task<T> task
 function flow.when_any_finish(tasks) end
+
+---The options of `flow.when_any_succeeds`.
+---@class flow.AnySucceedsOptions
+---@field cancel boolean? Whether the other tasks are cancelled after the first success, or when the new task is cancelled.
+
+---Succeeds with the result of the first task that succeeds; `index` is its index. If none does, it fails with an error that
+---names the failures, and has all of them in `others`. An empty list is an error.
+---@generic T
+---@param tasks flow.Task<T>[]
+---@param options? flow.AnySucceedsOptions
+---@return flow.Task<T> task
+function flow.when_any_succeeds(tasks, options) end
 
 ---Runs a program without a shell. The task fails if the program can't be started or, unless
 ---`check = false`, ends with a status other than 0. Cancelling it sends SIGTERM to the program and
