@@ -43,6 +43,7 @@ local options = {
   { "flow.FileStatOptions", function(t) flow.fs.stat("/", t) end },
   { "flow.FileRemoveOptions", function(t) flow.fs.remove("/", t) end },
   { "flow.FileWriteOptions", function(t) flow.fs.write("/", "", t) end },
+  { "flow.FileLockOptions", function(t) flow.fs.lock("/", t) end },
   { "flow.FileWatchOptions", function(t) flow.fs.watch("/", t) end },
   { "flow.HashOptions", function(t) flow.fs.hash(t) end },
   { "flow.MachineDotOptions", function(t)

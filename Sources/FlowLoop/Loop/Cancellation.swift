@@ -48,6 +48,14 @@ package final class Cancellation: Sendable {
     }
   }
 
+  /// Blocks for a time in milliseconds, or until the stop is requested; on a helper thread, whose place another one takes.
+  func pause(_ time: Int32) {
+    var entry = pollfd(fd: openWake(), events: Int16(POLLIN), revents: 0)
+    HelperThreads.shared.standAside {
+      if !flag.load(ordering: .sequentiallyConsistent) { poll(&entry, 1, time) }
+    }
+  }
+
   private func openWake() -> Int32 {
     let present = wake.load(ordering: .sequentiallyConsistent)
     if present >= 0 { return present }

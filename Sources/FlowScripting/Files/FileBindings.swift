@@ -112,6 +112,7 @@ extension ScriptHost {
       ),
       ("hash", { try $0.hash($1, $2) }),
       ("watch", { try $0.watch($1, $2) }),
+      ("lock", FileLocks.lock),
       ("temp_dir", { host, call, _ in try host.makeTemporaryFolder(call) }),
     ]
   }

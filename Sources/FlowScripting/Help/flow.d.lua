@@ -1057,6 +1057,11 @@ function flow.when_any_succeeds(tasks, options) end
 ---@return flow.ExecTask task
 function flow.exec(argv, options) end
 
+---Returns whether a standard stream is a terminal: false for a file, a pipe, and for output that a Swift program captures.
+---@param stream "stdin"|"stdout"|"stderr"|file* `io.stdin`, `io.stdout` or `io.stderr`, or the name of one.
+---@return boolean
+function flow.is_terminal(stream) end
+
 ---Raises an error of kind `usage` unless this is the version of flowlua, or a later one with the same first number:
 ---`flow.requires "1.2"` demands 1.2, 1.3 or 1.10, not 2.0. For the top of a script or module that uses what 1.2 has added.
 ---@param version string One to three numbers with dots between them.

@@ -129,6 +129,27 @@ function fs.write(path, content, options) end
 ---@return flow.Watch
 function fs.watch(path, options) end
 
+---The options of `fs.lock`.
+---@class flow.FileLockOptions
+---@field wait boolean? Whether to wait for the process that holds the lock; true by default.
+
+---A lock on a file; closable, as `local lock <close> = fs.lock(path)`.
+---@class flow.FileLock
+local FileLock = {}
+
+---Releases the lock. Nothing happens if it is released already.
+function FileLock:close() end
+
+---Locks a file for this code alone: no other process, and no other op of this one, has the lock at the same time. It waits
+---until the lock is free. With `wait = false` it raises an error that names the process that holds it, `name = "EAGAIN"`.
+---The file is made if there is none, and stays. The lock ends when it is closed, with the op that has taken it, or the run of
+---that, and with the process, however it ends.
+---@async
+---@param path string
+---@param options? flow.FileLockOptions
+---@return flow.FileLock
+function fs.lock(path, options) end
+
 ---Makes an empty folder in `$TMPDIR` or `/tmp`, and returns its path. It is removed with all that is in
 ---it when the run ends that made it, or, outside of runs, when the script ends. An op that a worker executes belongs to
 ---the run of its flow; on another machine the folder is there until the op has ended and its files are sent.

@@ -4,6 +4,7 @@ internal import FlowEngine
 /// `flow.exec`, and its common parts with `ExecOp`.
 extension ScriptHost {
   func installPrograms() throws {
+    TerminalBindings.install(in: self)
     define("exec") { host, call in
       try host.check(.programs, call, "exec")
       var (request, check) = try host.processRequest(
