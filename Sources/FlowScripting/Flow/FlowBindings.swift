@@ -4,6 +4,7 @@ internal import FlowEngine
 /// `flow.new` and the methods of the builder.
 extension ScriptHost {
   func installFlows() throws {
+    GraphBindings.install(in: self)
     define("new") { host, call in
       let name = try Arguments(host, call, "new").name(1)
       return call.answer(Flow(name), host.types.flow)
@@ -39,13 +40,21 @@ extension ScriptHost {
       "data": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "data")
         _ = try arguments.table(1)
-        flow.data(InitialData(try arguments.data(1)))
+        let data = try arguments.data(1)
+        if let graph = flow as? Graph {
+          for (key, _) in data {
+            if let problem = graph.problem(ofData: key) { throw arguments.wrong(1, problem) }
+          }
+        }
+        flow.data(InitialData(data))
         return try host.changed(flow, call)
       },
       "add": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add")
         let op = try host.step(1, of: flow, arguments)
-        if arguments.isNil(2) {
+        if let graph = flow as? Graph {
+          try GraphBindings(host).add(op, to: graph, arguments)
+        } else if arguments.isNil(2) {
           flow.add(op)
         } else {
           let policy = try host.policy(arguments, 2, for: op)
@@ -56,7 +65,7 @@ extension ScriptHost {
         return try host.changed(flow, call)
       },
       "add_parallel": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "add_parallel")
+        let (flow, arguments) = try host.flowBuilder(call, "add_parallel")
         let count = max(arguments.count, 1)
         flow.addParallel(try (1...count).map { try host.step($0, of: flow, arguments) })
         return try host.changed(flow, call)
@@ -73,7 +82,7 @@ extension ScriptHost {
         return try host.changed(flow, call)
       },
       "case": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "case")
+        let (flow, arguments) = try host.flowBuilder(call, "case")
         if let problem = flow.problemOfCase() {
           throw host.usage(call, "bad use of 'case' (\(problem))")
         }
@@ -94,7 +103,7 @@ extension ScriptHost {
         return try host.changed(flow, call)
       },
       "otherwise": BoundMethod { host, call in
-        let (flow, _) = try host.builder(call, "otherwise")
+        let (flow, _) = try host.flowBuilder(call, "otherwise")
         if let problem = flow.problemOfOtherwise() {
           throw host.usage(call, "bad use of 'otherwise' (\(problem))")
         }
@@ -102,7 +111,7 @@ extension ScriptHost {
         return try host.changed(flow, call)
       },
       "combine": BoundMethod { host, call in
-        let (flow, _) = try host.builder(call, "combine")
+        let (flow, _) = try host.flowBuilder(call, "combine")
         if let problem = flow.problemOfCombine() {
           throw host.usage(call, "bad use of 'combine' (\(problem))")
         }
@@ -112,7 +121,12 @@ extension ScriptHost {
       "add_grouped": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add_grouped")
         let op = try host.step(1, of: flow, arguments)
-        flow.addGrouped(op, try host.dispatcher(arguments, 2, for: op))
+        let dispatcher = try host.dispatcher(arguments, 2, for: op)
+        if let graph = flow as? Graph {
+          try GraphBindings(host).add(op, dispatcher, to: graph, arguments)
+        } else {
+          flow.addGrouped(op, dispatcher)
+        }
         return try host.changed(flow, call)
       },
       "will_start": BoundMethod { host, call in
@@ -145,6 +159,13 @@ extension ScriptHost {
     let arguments = Arguments(self, call, method: function)
     guard let flow = call.object(1, types.flow) else { throw arguments.wrongSelf("flow") }
     return (flow, arguments)
+  }
+
+  /// The flow, which is no graph, that such a call changes.
+  private func flowBuilder(_ call: LuaCall, _ function: String) throws -> (Flow, Arguments) {
+    let (flow, arguments) = try builder(call, function)
+    guard flow is Graph else { return (flow, arguments) }
+    throw usage(call, "bad use of '\(function)' (\(GraphBindings.remedy(for: function)))")
   }
 
   /// Returns a flow that a builder call has changed. Its steps are no memory of the state, so nothing else

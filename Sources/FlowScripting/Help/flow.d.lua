@@ -105,6 +105,19 @@ local flow = {}
 ---@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` or `"remote"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
 ---@field tags? string|string[] Of an op with `thread = "remote"`: words such as `"gpu"`, at most 4; only machines that have all of them (`--join URL --tags gpu,big`) execute it. A text may have several, with spaces or commas between them.
 
+---The order of a step of a graph, besides what follows from its data.
+---@class flow.GraphOrderOptions
+---@field after? flow.Op|string|(flow.Op|string)[] Ops of the graph, or their names, after which it runs; they may be added later.
+---@field when? async fun(data: flow.Data): boolean Called once its needs are there. If it returns false, the op is skipped, and so is what needs its keys, unless that need is optional.
+
+---The policy of a step of a graph, and its order.
+---@class flow.GraphStepOptions: flow.PolicyOptions, flow.GraphOrderOptions
+
+---The options of a graph.
+---@class flow.GraphOptions
+---@field max_concurrent? integer How many of its ops execute at the same time; a group counts as one. Unlimited by default.
+---@field keep_going? boolean Whether all that doesn't need a failed op is executed all the same; false by default: the first failure stops the graph.
+
 ---The properties that `Op:with` changes.
 ---@class flow.WithOptions: flow.PolicyOptions
 ---@field name? string
@@ -322,9 +335,10 @@ function Flow:primary(input, output) end
 ---@return flow.Flow self
 function Flow:data(data) end
 
----Adds an op, flow or machine as the next step, with a policy for this place alone.
+---Adds an op, flow or machine as the next step, with a policy for this place alone. In a graph it starts when what it
+---needs is there.
 ---@param op flow.Op
----@param policy? flow.PolicyOptions
+---@param policy? flow.PolicyOptions|flow.GraphStepOptions
 ---@return flow.Flow self
 function Flow:add(op, policy) end
 
@@ -333,8 +347,9 @@ function Flow:add(op, policy) end
 ---`allow_failure` the first failure cancels the running items, starts no more, and fails the group.
 ---@param op flow.Op
 ---@param dispatcher flow.Dispatcher|flow.DispatcherOptions
+---@param options? flow.GraphOrderOptions In a graph.
 ---@return flow.Flow self
-function Flow:add_grouped(op, dispatcher) end
+function Flow:add_grouped(op, dispatcher, options) end
 
 ---Adds several ops that are executed at the same time, over the same data. The first failure stops
 ---the others.
@@ -831,6 +846,14 @@ function flow.wrap(op, body) end
 ---@param name string Not empty.
 ---@return flow.Flow flow
 function flow.new(name) end
+
+---Makes a graph without ops: a flow whose ops start when their data is there, and run side by side. An op that needs a key
+---runs after the one that gives it. Each op sees what it needs, the initial data that no op gives, and what it has set; it
+---sets only what it gives. One op gives a key. A graph has no cases.
+---@param name string Not empty.
+---@param options? flow.GraphOptions
+---@return flow.Flow graph
+function flow.graph(name, options) end
 
 ---Makes the settings of a group. Where they are used once, a plain table works as well.
 ---@param options flow.DispatcherOptions

@@ -12,11 +12,15 @@ extension ScriptHost {
             return call.pass()
           }
           let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
+          if context._withUnsafeGuaranteedRef({ $0.isGuarded }) { return call.pass() }
           return call.answer(copyOf: context._withUnsafeGuaranteedRef { $0.get(key) })
         }
       ) { host, call in
         let context = try host.context(call, "get")
         let key = try host.key(call, "get")
+        if context.isGuarded, let error = context.refusal(reading: key) {
+          throw host.usage(call, "bad use of 'get' (\(error.message))")
+        }
         let found = context.get(key)
         if host.isWorker, found == nil { try host.checkVisible(key, context, call) }
         if call.count < 3 || call.isNil(3) {
@@ -47,6 +51,7 @@ extension ScriptHost {
           }
           // Beyond a memory limit it isn't kept.
           if call.isString, host.vm.hasMemoryLimit { return call.pass() }
+          if context._withUnsafeGuaranteedRef({ $0.isGuarded }) { return call.pass() }
           let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
           let value = FlowValue(call.value)
           context._withUnsafeGuaranteedRef { $0.set(key, value) }
@@ -64,6 +69,9 @@ extension ScriptHost {
         // ends.
         if host.isWorker, call.kind(3) != .table || !context.isGroupMember {
           try host.checkEncodable(value, key, call)
+        }
+        if context.isGuarded, let error = context.refusal(setting: key) {
+          throw host.usage(call, "bad use of 'set' (\(error.message))")
         }
         context.set(key, value)
         return call.answer()

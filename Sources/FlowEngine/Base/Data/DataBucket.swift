@@ -183,6 +183,25 @@ public final class DataBucket {
     return store(key, value)
   }
 
+  /// Sets a key to the value that another bucket has, or removes it; a secret stays one.
+  func copy(_ key: DataKey, from other: DataBucket) {
+    if other.isSecret(key) { noteSecret(key) }
+    set(key, other.get(key) ?? .null)
+  }
+
+  /// A bucket with all that this one has, itself or from above, under the keys that are included.
+  func visible(_ isIncluded: (DataKey) -> Bool) -> DataBucket {
+    let made = DataBucket(keys: keys)
+    var next: DataBucket? = self
+    while let bucket = next {
+      for entry in bucket.entries where isIncluded(entry.key) && !made.hasOwn(entry.key) {
+        made.copy(entry.key, from: self)
+      }
+      next = bucket.parent
+    }
+    return made
+  }
+
   /// Replaces a table by the form of it that a front end has made. Nothing happens if there is no such
   /// table under `key` any more.
   package func substitute(_ value: FlowValue, for table: any OpaqueValue, under key: DataKey) {

@@ -32,6 +32,8 @@ enum LogKind: UInt8 {
   case undo
   /// An op isn't executed, because its result is known from a kept run: as a log.
   case kept
+  /// A step of a graph isn't executed: as a log, without a start.
+  case skipped
 
   /// Whether it only tells what an execution has done.
   var isDetail: Bool {

@@ -257,7 +257,7 @@ extension EventLog {
       message = outcome(of: record)
       undo = self.undo(of: record)
     case .undoStart: kind = .undoStart
-    case .log, .kept:
+    case .log, .kept, .skipped:
       kind = record.kind == .kept ? .kept : .log
       message = text(record.firstPayload)
     case .add: kind = .set

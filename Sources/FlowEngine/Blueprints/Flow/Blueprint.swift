@@ -13,6 +13,10 @@ final class Blueprint {
   var willStart: [any RunCallback] = []
   var didFinish: [any RunCallback] = []
   var declarations = Declarations()
+  /// What makes it a graph; nil for a flow.
+  var graph: GraphShape?
+  /// The conditions of steps of a graph.
+  var conditions: [Int: any CasePredicate] = [:]
   /// The bytes that it takes, roughly; see `MemoryAccount`.
   private(set) var byteCount = 0
 
@@ -28,6 +32,8 @@ final class Blueprint {
     willStart = other.willStart
     didFinish = other.didFinish
     declarations = other.declarations
+    graph = other.graph
+    conditions = other.conditions
     byteCount = other.byteCount
   }
 

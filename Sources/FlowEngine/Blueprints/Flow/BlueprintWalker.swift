@@ -31,6 +31,20 @@ protocol BlueprintVisitor: AnyObject {
   func beginFinalStep()
   func endFinalStep()
   func endFinally()
+  /// Whether the steps of a graph are visited in the order of its plan, those that wait for less first.
+  var followsPlans: Bool { get }
+  /// Visits the start of a graph's step; the step comes next, and then its end.
+  func beginStep(_ number: Int, _ plan: GraphPlan)
+  func endStep(_ number: Int)
+  /// Visits the end of the last step of a graph.
+  func endSteps()
+}
+
+extension BlueprintVisitor {
+  var followsPlans: Bool { false }
+  func beginStep(_ number: Int, _ plan: GraphPlan) {}
+  func endStep(_ number: Int) {}
+  func endSteps() {}
 }
 
 /// Walks a blueprint and the nested flows, in the order of the steps, at any depth of nesting.
@@ -56,6 +70,10 @@ struct BlueprintWalker {
     var isInMember = false
     /// The group whose flow was visited last.
     var group: (dispatcher: GroupDispatcher, place: StepPlace)?
+    /// Set for a graph: the order of its steps, and whether the last one is open.
+    var plan: GraphPlan?
+    var order: ContiguousArray<Int>?
+    var isInStep = false
 
     init(_ flow: Flow, _ blueprint: Blueprint) {
       self.flow = flow
@@ -81,7 +99,14 @@ struct BlueprintWalker {
   }
 
   private mutating func enter(_ flow: Flow, _ blueprint: Blueprint, _ place: StepPlace?) {
-    if visitor.beginFlow(flow, blueprint, place) { frames.append(Frame(flow, blueprint)) }
+    guard visitor.beginFlow(flow, blueprint, place) else { return }
+    var frame = Frame(flow, blueprint)
+    if visitor.followsPlans { frame.plan = blueprint.plan(flow.name) }
+    if let plan = frame.plan, plan.order.count == blueprint.steps.count {
+      frame.order = ContiguousArray(
+        plan.order.indices.sorted { (plan.levels[$0], $0) < (plan.levels[$1], $1) })
+    }
+    frames.append(frame)
   }
 
   private mutating func visitNext(_ top: Int) {
@@ -89,15 +114,26 @@ struct BlueprintWalker {
       visitor.endGroup(dispatcher, place)
       frames[top].group = nil
     }
+    if frames[top].isInStep {
+      frames[top].isInStep = false
+      visitor.endStep(place(of: frames[top].next - 1, top))
+    }
     if let members = frames[top].members {
       visitNextMember(top, members)
     } else if frames[top].isInFinally {
       visitNextFinalStep(top)
     } else if frames[top].next < frames[top].end {
-      let position = frames[top].next
+      let position = place(of: frames[top].next, top)
       frames[top].next += 1
       let step = frames[top].blueprint.steps[position]
+      if let plan = frames[top].plan {
+        visitor.beginStep(position, plan)
+        frames[top].isInStep = true
+      }
       visit(StepPlace(step: step, position: UInt32(truncatingIfNeeded: position)), top)
+    } else if frames[top].plan != nil {
+      visitor.endSteps()
+      frames[top].plan = nil
     } else if let (block, number) = frames[top].branch {
       endBranch(top, block, number)
     } else if frames[top].blueprint.finally.isEmpty {
@@ -108,6 +144,9 @@ struct BlueprintWalker {
       frames[top].next = 0
     }
   }
+
+  /// The position of the step that comes next.
+  private func place(of number: Int, _ top: Int) -> Int { frames[top].order?[number] ?? number }
 
   private mutating func leave() {
     guard let frame = frames.popLast() else { return }

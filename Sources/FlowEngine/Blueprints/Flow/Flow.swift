@@ -5,7 +5,7 @@ internal import Synchronization
 /// A flow is a blueprint: it can be started any number of times, also concurrently. The builder's
 /// functions change the flow and return it; a run keeps the blueprint that it started with, nested
 /// flows included.
-public final class Flow: Op {
+public class Flow: Op {
   var blueprint: Blueprint
   /// The snapshot of the latest run; used again as long as no flow has changed.
   var snapshot: FlowSnapshot?
@@ -27,7 +27,7 @@ public final class Flow: Op {
       policy: nil)
   }
 
-  private init(
+  init(
     copying other: Flow, name: ByteString, declarations: Declarations, policy: OpPolicy?
   ) {
     blueprint = other.blueprint
@@ -42,13 +42,16 @@ public final class Flow: Op {
 
   /// Makes a separate flow with the same steps, data and callbacks.
   public func copy(name: (any FlowText)? = nil) -> Flow {
-    Flow(
-      copying: self, name: name?.byteString ?? self.name, declarations: declarations,
-      policy: policy)
+    remade(name: name?.byteString ?? self.name, declarations: declarations, policy: policy)
+  }
+
+  /// A flow of the same kind with the same content.
+  func remade(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Flow {
+    Flow(copying: self, name: name, declarations: declarations, policy: policy)
   }
 
   override func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {
-    let made = Flow(copying: self, name: name, declarations: declarations, policy: policy)
+    let made = remade(name: name, declarations: declarations, policy: policy)
     // A run reads them from the blueprint.
     return declarations === self.declarations
       ? made : made.change { $0.declarations = declarations }

@@ -1,59 +1,71 @@
-/// Different ops that execute at the same time, over the data of their flow.
+/// Different ops that execute at the same time, over the data of their flow; or those of a graph, each with data of its own,
+/// as soon as what they wait for is there.
 final class ParallelExecution: MemberGroup {
   private let steps: ContiguousArray<Step>
   private let scope: UInt32
+  /// The position of the first step.
   private let position: UInt32
   private let logs: Bool
+  private let graph: GraphData?
+  private let maxConcurrent: Int
+  private var progress: GraphProgress
   /// The executions of the steps that have started, each at its `memberSlot`; nil where one has ended.
-  private var executions: ContiguousArray<Execution?> = []
+  private var executions: ContiguousArray<Execution?>
   /// How many of them haven't ended.
   private var running = 0
-  private var next: Int
-  private let isRehearsed: Bool
-  /// The first error of a rehearsal, which stops nothing.
-  private var firstError: FlowError?
+  /// Whether a failure stops nothing.
+  private let keepsGoing: Bool
+  /// The errors of the steps that have failed meanwhile.
+  private var errors: [FlowError] = []
   /// The keys that members have set in a kept run: which member was the first, and the value before.
   private var changes: [DataKey: (slot: Int, before: FlowValue?)] = [:]
   /// The member that was started last, which may end before it has returned.
   private var starting: Execution?
 
-  /// Makes the execution of a step at `position`; its ops follow it.
+  /// Makes the execution of steps, the first of which is at `position`; `graph` is what they wait for.
   init(
-    _ steps: ArraySlice<Step>, parent: Execution, scope: UInt32, position: UInt32
+    _ steps: ContiguousArray<Step>, parent: Execution, scope: UInt32, position: UInt32,
+    graph: (plan: GraphPlan, blueprint: Blueprint)? = nil
   ) {
-    self.steps = ContiguousArray(steps)
+    self.steps = steps
     self.scope = scope
     self.position = position
     logs = parent.logsSets
-    next = 0
-    isRehearsed = parent.isRehearsing
+    self.graph = graph.map { GraphData($0.plan, $0.blueprint.conditions, around: parent.bucket) }
+    maxConcurrent = graph?.blueprint.graph?.maxConcurrent ?? .max
+    progress = GraphProgress(count: steps.count, graph?.plan)
+    executions = ContiguousArray(repeating: nil, count: steps.count)
+    keepsGoing = graph?.blueprint.graph?.keepsGoing == true || parent.isRehearsing
     super.init(parent: parent)
   }
 
   override var logsSets: Bool { logs }
   override var members: [Execution] { executions.compactMap { $0 } }
+  override var separatesData: Bool { graph != nil }
 
   override func proceed() {
     let waits = startMembers {
-      next < steps.count
+      progress.hasReady && running < maxConcurrent
     } _: {
-      let step = steps[next]
-      next += 1
-      let member = Execution(run: parent.run, data: parent.bucket, group: self)
-      member.memberSlot = executions.count
-      executions.append(member)
+      guard let number = progress.start() else { return nil }
+      let step = steps[number]
+      let member = Execution(
+        run: parent.run, data: graph?.data(for: number) ?? parent.bucket, group: self)
+      member.memberSlot = number
+      executions[number] = member
       running += 1
       starting = member
       member.prepare(
         step.op, policy: step.policy, scope: scope,
-        position: position + UInt32(truncatingIfNeeded: next), index: 0)
+        position: position + UInt32(truncatingIfNeeded: number), index: 0)
+      if graph != nil { member.prepareStep() }
       return .passUnretained(member)
     }
     guard waits else { return }
     starting = nil
     guard running == 0 else { return }
     isScheduled = true
-    parent.groupEnded(stop ?? firstError)
+    parent.groupEnded(stop ?? errors.first)
   }
 
   override func cancelMembers(_ error: FlowError) {
@@ -61,7 +73,7 @@ final class ParallelExecution: MemberGroup {
   }
 
   override func noteSet(_ key: DataKey, by member: Execution) {
-    guard changes[key] == nil else { return }
+    guard graph == nil, changes[key] == nil else { return }
     changes[key] = (member.memberSlot, parent.bucket.get(key))
   }
 
@@ -70,11 +82,7 @@ final class ParallelExecution: MemberGroup {
   }
 
   override func memberFailed(_ error: FlowError) {
-    guard stop == nil else { return }
-    if isRehearsed {
-      firstError = firstError ?? error
-      return
-    }
+    guard stop == nil, !keepsGoing else { return }
     stop = error
     stopReason = .cancelled(reason: "group failed")
     parent.log.append(
@@ -83,9 +91,21 @@ final class ParallelExecution: MemberGroup {
   }
 
   override func memberEnded(_ member: Execution, _ error: FlowError?) {
-    executions[member.memberSlot] = nil
+    let number = member.memberSlot
+    executions[number] = nil
     running -= 1
-    if let error { memberFailed(error) }
+    if let error {
+      memberFailed(error)
+      if keepsGoing { errors.append(error) }
+    }
+    if let graph { graph.takeOutputs(of: number, from: member.bucket, into: parent) }
+    if let graph, stop == nil {
+      let isSkipped = graph.skipped.contains(number)
+      let end: GraphProgress.End = error != nil ? .failed : isSkipped ? .skipped : .succeeded
+      for skip in progress.end(number, end) {
+        logSkip(of: skip.step, because: text(of: skip, graph))
+      }
+    }
     continueAsWork()
   }
 
@@ -93,6 +113,116 @@ final class ParallelExecution: MemberGroup {
     executions = []
     starting = nil
     isScheduled = true
+  }
+
+  // MARK: Steps of a graph
+
+  override func begin(_ member: Execution) -> Execution.Advance {
+    guard let condition = graph?.conditions[member.memberSlot] else {
+      return member.beginStep(steps[member.memberSlot])
+    }
+    return member.ask(condition) == .waiting ? .waiting : conditionEnded(member)
+  }
+
+  override func conditionEnded(_ member: Execution) -> Execution.Advance {
+    if member.lastError != nil || member.stop != nil { return .ended }
+    let number = member.memberSlot
+    if graph?.isMet == true { return member.beginStep(steps[number]) }
+    graph?.skipped.insert(number)
+    logSkip(of: number, because: "its condition")
+    return .ended
+  }
+
+  override func take(_ answer: CallbackCompletion, of member: Execution) {
+    graph?.isMet = answer.isMatch
+    let op = steps[member.memberSlot].op
+    member.lastError = answer.error?.attributed(
+      to: op.name,
+      at: parent.run.path(
+        scope: scope, position: position + UInt32(truncatingIfNeeded: member.memberSlot)))
+  }
+
+  private func text(of skip: GraphProgress.Skip, _ graph: GraphData) -> ByteString {
+    let edge = graph.plan.edges[skip.edge]
+    let before = steps[edge.from].op.name
+    if let key = edge.key { return "needs <\(key)>, which [\(before)] would give" }
+    return "it comes after [\(before)], which has failed"
+  }
+
+  private func logSkip(of number: Int, because reason: ByteString) {
+    let log = parent.log
+    log.append(
+      .skipped, time: engine.stampedNow(), scope: scope,
+      position: position + UInt32(truncatingIfNeeded: number),
+      first: log.payload("Skipped: \(reason)"))
+  }
+
+  override func refusal(reading key: DataKey, by member: Execution) -> FlowError? {
+    guard let graph, let giver = graph.giver(of: key), giver != member.memberSlot else {
+      return nil
+    }
+    let (name, op) = (loop.keys.name(of: key), steps[member.memberSlot].op.name)
+    if graph.plan.data[member.memberSlot].needs[name] != nil { return nil }
+    return .usage(
+      "<\(name)> isn't among the needs of [\(op)]: in a graph it has to be, as [\(steps[giver].op.name)] gives it"
+    )
+  }
+
+  override func refusal(setting key: DataKey, by member: Execution) -> FlowError? {
+    guard let graph, case .op = steps[member.memberSlot].kind else { return nil }
+    let (name, op) = (loop.keys.name(of: key), steps[member.memberSlot].op.name)
+    if graph.plan.data[member.memberSlot].gives.contains(name) { return nil }
+    return .usage("<\(name)> isn't among the gives of [\(op)]: in a graph it has to be")
+  }
+}
+
+/// The data of a graph that executes.
+private final class GraphData {
+  let plan: GraphPlan
+  let conditions: [Int: any CasePredicate]
+  /// What all steps see: the data around the graph, without what steps give.
+  private let common: DataBucket
+  private let outer: DataBucket
+  private let givers: [DataKey: Int]
+  private let needs: ContiguousArray<[DataKey]>
+  private let gives: ContiguousArray<[DataKey]>
+  /// The answer of the latest condition.
+  var isMet = false
+  /// The steps whose conditions were false.
+  var skipped: Set<Int> = []
+
+  init(
+    _ plan: GraphPlan, _ conditions: [Int: any CasePredicate], around outer: DataBucket
+  ) {
+    self.plan = plan
+    self.conditions = conditions
+    self.outer = outer
+    let keys = outer.keys
+    givers = Dictionary(
+      uniqueKeysWithValues: plan.givers.map { (keys.intern($0.key), $0.value) })
+    needs = ContiguousArray(
+      plan.data.map { step in
+        step.needs.keys.filter { plan.givers[$0] != nil }.sorted().map { keys.intern($0) }
+      })
+    gives = ContiguousArray(plan.data.map { $0.gives.sorted().map { keys.intern($0) } })
+    common = outer.visible { [givers] in givers[$0] == nil }
+  }
+
+  func giver(of key: DataKey) -> Int? { givers[key] }
+
+  /// The data of a step: what it needs of others, and what all see.
+  func data(for step: Int) -> DataBucket {
+    let made = DataBucket(keys: outer.keys, parent: common)
+    for key in needs[step] { made.copy(key, from: outer) }
+    return made
+  }
+
+  /// Takes what a step has given.
+  func takeOutputs(of step: Int, from bucket: DataBucket, into parent: Execution) {
+    for key in gives[step] {
+      if parent.run.keeper != nil { parent.noteSet(key) }
+      outer.copy(key, from: bucket)
+    }
   }
 }
 
@@ -143,6 +273,8 @@ class MemberGroup: Work {
   var keptOutput: DataKey? { nil }
   /// Whether its members are the items of a list.
   var hasItems: Bool { false }
+  /// Whether its members have data of their own, over those around them.
+  var separatesData: Bool { hasItems }
   /// Whether what its members do is no part of what its parent does: they read and set nothing for it, and nothing of
   /// them is kept.
   var isApart: Bool { false }
@@ -172,6 +304,16 @@ class MemberGroup: Work {
   func memberPauseStopped(_ member: Execution) {}
   /// Called when a member whose op has ended begins to wait until that is kept.
   func memberIsBeingKept(_ member: Execution) {}
+  /// Begins a member that is a step of a graph.
+  func begin(_ member: Execution) -> Execution.Advance { .ended }
+  /// Takes the answer of the condition of such a member.
+  func take(_ answer: CallbackCompletion, of member: Execution) {}
+  /// Continues such a member.
+  func conditionEnded(_ member: Execution) -> Execution.Advance { .ended }
+  /// The error of a member that reads a key which isn't for it; nil if it may.
+  func refusal(reading key: DataKey, by member: Execution) -> FlowError? { nil }
+  /// The error of a member that sets a key which isn't for it; nil if it may.
+  func refusal(setting key: DataKey, by member: Execution) -> FlowError? { nil }
   /// Stops all members because of `error`.
   func cancel(_ error: FlowError) {
     if stop == nil { stop = error }

@@ -76,6 +76,8 @@ public final class OpContext {
 
   /// Sets the lane; see `LaneNames` for those of other machines.
   package func setLane(_ lane: UInt8) { makeRareState().lane = lane }
+  /// Whether it belongs to a step of a graph, which may not read and set all keys.
+  @exclusivity(unchecked) package internal(set) var isGuarded = false
   @exclusivity(unchecked) private(set) var scope: UInt32 = 0
   @exclusivity(unchecked) private(set) var position: UInt32 = 0
   @exclusivity(unchecked) private var began: Int64 = 0
@@ -195,7 +197,20 @@ public final class OpContext {
   public func get(_ key: DataKey) -> FlowValue? {
     guard let owner else { return bucket.get(key) }
     if keeping != nil { willRead(key) }
+    if isGuarded, let error = refusal(reading: key) { fail(error) }
     return owner.lend { $0.value(of: key) }
+  }
+
+  /// The error of a key that the op may not read, because it belongs to a graph; nil if it may.
+  package func refusal(reading key: DataKey) -> FlowError? {
+    guard let execution, isOpen else { return nil }
+    return execution.group?.refusal(reading: key, by: execution)
+  }
+
+  /// The error of a key that the op may not set, because it belongs to a graph; nil if it may.
+  package func refusal(setting key: DataKey) -> FlowError? {
+    guard let execution, isOpen, execution.frames.isEmpty else { return nil }
+    return execution.group?.refusal(setting: key, by: execution)
   }
 
   /// Whether there is a value under a key.
@@ -213,6 +228,7 @@ public final class OpContext {
     guard let owner, !isSettled else {
       return cameTooLate("<\(bucket.keys.name(of: key))> was set")
     }
+    if isGuarded, let error = refusal(setting: key) { return fail(error) }
     owner.lend {
       $0.store(key, value, scope: scope, position: position, attempt: attempt)
     }
@@ -221,6 +237,7 @@ public final class OpContext {
   /// Stores and logs a value that was set elsewhere, at `time` of the loop's clock.
   package func set(_ key: DataKey, _ value: FlowValue, at time: Int64) {
     guard let execution, !isSettled else { return }
+    if isGuarded, let error = refusal(setting: key) { return fail(error) }
     execution.store(
       key, value, scope: scope, position: position, attempt: attempt, at: plausible(time))
   }

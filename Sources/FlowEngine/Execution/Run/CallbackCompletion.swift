@@ -145,8 +145,12 @@ extension Execution: CallbackOwner {
       endCleanup()
       return
     }
-    guard let ended = completion, let top = frames.indices.last else { return }
+    guard let ended = completion else { return }
     completion = nil
+    guard let top = frames.indices.last else {
+      group?.take(ended, of: self)
+      return
+    }
     if frames[top].cursor.block != nil {
       endPredicate(ended, top)
       return

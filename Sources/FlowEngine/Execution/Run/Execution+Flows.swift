@@ -108,6 +108,9 @@ extension Execution {
     let blueprint = frames[top].blueprint
     let steps = blueprint.steps
     let scope = frames[top].scope
+    if blueprint.graph != nil, frames[top].cursor.next < steps.count {
+      return enterGraph(blueprint, scope, top)
+    }
     let intercepts = engine.replacements != nil || run.keeper != nil
     while let place = frames[top].cursor.nextStep() {
       let position = UInt32(truncatingIfNeeded: place)
@@ -145,8 +148,8 @@ extension Execution {
       frames[top].cursor.skip(count)
       enter(
         ParallelExecution(
-          frames[top].blueprint.steps[first..<first + count], parent: self, scope: scope,
-          position: position))
+          ContiguousArray(frames[top].blueprint.steps[first..<first + count]), parent: self,
+          scope: scope, position: position &+ 1))
       return .waiting
     case .cases(let block):
       frames[top].cursor.choose(
@@ -158,6 +161,43 @@ extension Execution {
   private func enter(_ group: MemberGroup) {
     child = group
     engine.push(group)
+  }
+
+  // MARK: Graphs
+
+  /// Starts all steps of a graph.
+  private func enterGraph(_ blueprint: Blueprint, _ scope: UInt32, _ top: Int) -> Advance {
+    frames[top].cursor.skip(blueprint.steps.count)
+    let flow = frames[top].flow
+    let plan = blueprint.plan(flow.name)
+    // Of a later attempt, earlier ones have given keys.
+    let given =
+      top == 0 && group == nil && frames[top].attempt.number == 1
+      ? plan?.givers.keys.sorted().first { bucket.has(loop.keys.intern($0)) } : nil
+    var problem = plan?.problem
+    if let given, let giver = plan?.givers[given] {
+      problem =
+        "<\(given)> is among the data given, but [\(blueprint.steps[giver].op.name)] gives it"
+    }
+    guard let plan, problem == nil else {
+      lastError = attributed(.usage("graph '\(flow.name)': \(problem ?? "")"), to: top)
+      return .moved
+    }
+    enter(
+      ParallelExecution(
+        blueprint.steps, parent: self, scope: scope, position: 0, graph: (plan, blueprint)))
+    return .waiting
+  }
+
+  /// Executes the op, or the group, of a step of a graph.
+  func beginStep(_ step: Step) -> Advance {
+    guard case .group(let dispatcher) = step.kind else {
+      return launch(step.op, policy: step.policy, scope: scope, position: position, index: 0)
+    }
+    enter(
+      GroupExecution(
+        step.op, policy: step.policy, dispatcher, parent: self, scope: scope, position: position))
+    return .waiting
   }
 
   // MARK: The end of an attempt
@@ -291,12 +331,13 @@ extension Execution {
         frames[top].cursor.skipBranch()
       }
     case .otherwise: takeBranch(branch, of: block, top)
-    case .predicate(let predicate): return call(predicate, top)
+    case .predicate(let predicate): return ask(predicate)
     }
     return .moved
   }
 
-  private func call(_ predicate: any CasePredicate, _ top: Int) -> Advance {
+  /// Asks a predicate; `.moved` when it has answered.
+  func ask(_ predicate: any CasePredicate) -> Advance {
     let run = run
     // What a predicate reads isn't known.
     if run.keeper != nil { for entry in bucket.entries { noteRead(entry.key) } }

@@ -222,7 +222,7 @@ extension Execution {
       execution.context.keeping?.willRead(key, in: execution.bucket)
       guard let group = execution.group, !group.isApart else { return }
       // An item reads from the data around it what it hasn't itself.
-      if group.hasItems, execution.bucket.hasOwn(key) { return }
+      if group.separatesData, execution.bucket.hasOwn(key) { return }
       execution = group.parent
     }
   }

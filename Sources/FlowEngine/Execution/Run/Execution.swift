@@ -13,6 +13,8 @@ final class Execution: Work {
     case owned
     /// The op, which is an undo, begins.
     case undo
+    /// The step of a graph begins.
+    case step
   }
 
   /// What has become of an execution after a part of its work.
@@ -255,6 +257,7 @@ final class Execution: Work {
     context = engine.takeContext()
     super.init(scheduler: engine)
     context.execution = self
+    context.isGuarded = group?.separatesData == true && group?.hasItems == false
   }
 
   deinit {
@@ -284,6 +287,9 @@ final class Execution: Work {
 
   /// Has `proceed` start the prepared op as an undo.
   func prepareUndo() { resume = .undo }
+
+  /// Has `proceed` begin the prepared step of a graph.
+  func prepareStep() { resume = .step }
 
   /// Whether it undoes an op.
   var isUndo: Bool { opPolicy?.isOfUndo == true }
@@ -411,9 +417,15 @@ final class Execution: Work {
     case .op: progress = continueOp()
     case .owned: if context.resources != nil, opCursor.phase == .tasks { progress = continueOp() }
     case .callback:
+      let asks = frames.isEmpty && opCursor.phase == .body
       endCallback()
-      if opCursor.phase == .cleanups || opCursor.phase == .deciding { progress = continueOp() }
+      if opCursor.phase == .cleanups || opCursor.phase == .deciding {
+        progress = continueOp()
+      } else if asks {
+        progress = group?.conditionEnded(self) ?? .ended
+      }
     case .undo: progress = beginUndo()
+    case .step: progress = group?.begin(self) ?? .ended
     case .group, .frame: break
     }
     if progress == .waiting { return }
@@ -568,8 +580,10 @@ final class Execution: Work {
   @inline(never)
   private func replaceContext() {
     context.abandon()
+    let isGuarded = context.isGuarded
     context = engine.makeContext(context.slot)
     context.execution = self
+    context.isGuarded = isGuarded
   }
 
   /// Gives the execution a new context when other code holds the present one, which keeps its

@@ -98,7 +98,7 @@ public final class RunLogSink: RunSink, RecordSink {
     case .startWith, .endWith, .snapshotEntry, .attempt: nil
     case .add, .replace, .remove, .progress, .state, .wait: .trace
     case .programStart, .requestStart: .trace
-    case .start, .executed, .undoStart, .kept: .debug
+    case .start, .executed, .undoStart, .kept, .skipped: .debug
     case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused: .debug
     case .caseMatched, .noCase, .caseFailed, .transition, .program, .request: .debug
     case .log: .info

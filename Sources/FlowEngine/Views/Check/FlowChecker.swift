@@ -36,6 +36,7 @@ final class FlowChecker: BlueprintVisitor {
   }
 
   private struct OpenFlow {
+    let isGraph: Bool
     /// The knowledge before it, if that is worth keeping.
     var begin: KnownData?
     /// The knowledge at its first final step, if it has final steps; during these, at the next of
@@ -123,10 +124,15 @@ final class FlowChecker: BlueprintVisitor {
       }
     }
     apply(op.gives, of: op)
-    if !op.hasGives, data.undeclared == nil { data.undeclared = op.name }
+    // What an op of a graph sets, it declares.
+    if !op.hasGives, data.undeclared == nil, flows.last?.isGraph != true {
+      data.undeclared = op.name
+    }
   }
 
   // MARK: Flows
+
+  var followsPlans: Bool { true }
 
   func beginFlow(_ flow: Flow, _ blueprint: Blueprint, _ place: StepPlace?) -> Bool {
     let isShared = usedTwice.contains(ObjectIdentifier(flow))
@@ -134,7 +140,11 @@ final class FlowChecker: BlueprintVisitor {
     if !seen.insert(ObjectIdentifier(flow)).inserted {
       repeatedSteps += blueprint.steps.count + 1
     }
-    var open = OpenFlow(begin: isShared ? data : nil, start: journal.count)
+    var open = OpenFlow(
+      isGraph: blueprint.graph != nil, begin: isShared ? data : nil, start: journal.count)
+    if let problem = blueprint.plan(flow.name)?.problem {
+      report(.error, flow.name, "graph '\(flow.name)': \(problem)")
+    }
     for (name, value) in blueprint.data where data[name]?.isCertain != true {
       let source = ValueSource(.value(value.plain), .data(flow.name, ObjectIdentifier(flow)))
       var fact = data[name] ?? KnownData.Fact(isCertain: true, sources: [])

@@ -96,6 +96,13 @@ final class FlowPlan: BlueprintVisitor {
     return true
   }
 
+  var followsPlans: Bool { true }
+
+  /// Steps that may be executed at the same time have the same number.
+  func beginStep(_ number: Int, _ plan: GraphPlan) {
+    if let top = levels.indices.last { levels[top] = plan.levels[number] }
+  }
+
   func endFlow(_ flow: Flow, _ blueprint: Blueprint) {
     open.remove(ObjectIdentifier(flow))
     levels.removeLast()

@@ -17,6 +17,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
   private var flows: ContiguousArray<OpenFlow> = []
   private var cases: ContiguousArray<OpenCases> = []
   private var parallels: ContiguousArray<OpenParallel> = []
+  private var graphs: ContiguousArray<OpenGraph> = []
   private var groupDepth = 0
 
   // The drawn parts, and those that are being drawn.
@@ -60,6 +61,14 @@ final class FlowGraphBuilder: BlueprintVisitor {
     let block: CaseBlock
     let decision: Int
     var ends = Tails()
+  }
+
+  /// A graph: what leads to it, and the edges that its steps leave.
+  private struct OpenGraph {
+    let begin: [Tail]
+    var ends: [Int: [Tail]] = [:]
+    /// nil as long as it has no steps.
+    var plan: GraphPlan?
   }
 
   private struct OpenParallel {
@@ -235,7 +244,53 @@ final class FlowGraphBuilder: BlueprintVisitor {
     }
     openFlows.insert(identity)
     flows.append(OpenFlow(identity: identity, place: own, begin: nodeCount))
+    if blueprint.graph != nil { graphs.append(OpenGraph(begin: takeTails())) }
     return true
+  }
+
+  // MARK: Graphs
+
+  var followsPlans: Bool { true }
+
+  /// The edges of the list, which ends.
+  private func takeTails() -> [Tail] {
+    var result: [Tail] = []
+    var next = tails.take().first
+    while next >= 0 {
+      result.append(tailPool[next].tail)
+      next = tailPool[next].next
+    }
+    return result
+  }
+
+  private func openTails(_ list: [Tail]) {
+    tails = list.reduce(Tails()) { joined($0, self.list($1)) }
+  }
+
+  func beginStep(_ number: Int, _ plan: GraphPlan) {
+    let top = graphs.count - 1
+    guard top >= 0 else { return }
+    graphs[top].plan = plan
+    var before: [Tail] = []
+    for edge in plan.predecessors[number].map({ plan.edges[$0] }) {
+      for var tail in graphs[top].ends[edge.from] ?? [] {
+        tail.label = edge.key
+        tail.isDashed = edge.key == nil
+        before.append(tail)
+      }
+    }
+    openTails(before.isEmpty ? graphs[top].begin : before)
+  }
+
+  func endStep(_ number: Int) {
+    if !graphs.isEmpty { graphs[graphs.count - 1].ends[number] = takeTails() }
+  }
+
+  func endSteps() {
+    guard let open = graphs.popLast() else { return }
+    guard let plan = open.plan else { return openTails(open.begin) }
+    let last = plan.successors.indices.filter { plan.successors[$0].isEmpty }
+    openTails(last.flatMap { open.ends[$0] ?? [] })
   }
 
   func endFlow(_ flow: Flow, _ blueprint: Blueprint) {

@@ -71,7 +71,7 @@ struct SummaryWriter {
       }
       write("\n")
     case .noCase, .caseFailed: write("[\(prefix)Cases] \(log.caseMessage(of: record))\n")
-    case .log, .kept, .retry, .transition:
+    case .log, .kept, .skipped, .retry, .transition:
       write("[\(opName(record))] \(log.text(record.firstPayload))\n")
     case .state: write("[\(opName(record))] state: \(value(record.firstPayload))\n")
     case .add:

@@ -1,0 +1,295 @@
+/// What a step reads of the data around it, and what it leaves there.
+struct StepData {
+  /// Keys, and whether the step can do without them.
+  private(set) var needs: [ByteString: Bool] = [:]
+  var gives: Set<ByteString> = []
+
+  mutating func need(_ key: ByteString, isOptional: Bool) {
+    needs[key] = isOptional && needs[key] != false
+  }
+
+  mutating func doWithout(_ key: ByteString) { needs[key] = nil }
+
+  mutating func give(_ key: ByteString) { gives.insert(key) }
+}
+
+/// The part of a blueprint that only graphs have.
+struct GraphShape {
+  /// How many steps execute at the same time; nil for no limit.
+  let maxConcurrent: Int?
+  /// Whether what doesn't need a failed op is executed all the same.
+  let keepsGoing: Bool
+  /// The names of the steps that a step comes after, besides those that its data say.
+  private(set) var after: [Int: [ByteString]] = [:]
+  /// The names of the steps.
+  private(set) var names: Set<ByteString> = []
+  /// The steps that give keys, as far as their declarations say it.
+  private(set) var givers: [ByteString: ByteString] = [:]
+  private var known: (plan: GraphPlan, changes: UInt64)?
+
+  init(maxConcurrent: Int?, keepsGoing: Bool) {
+    self.maxConcurrent = maxConcurrent
+    self.keepsGoing = keepsGoing
+  }
+
+  mutating func add(
+    _ name: ByteString, _ data: StepData, at position: Int, after others: [ByteString]
+  ) {
+    if !others.isEmpty { after[position] = others }
+    names.insert(name)
+    for key in data.gives { givers[key] = name }
+  }
+
+  /// The plan, if it was made after so many changes of flows.
+  func plan(at changes: UInt64) -> GraphPlan? {
+    known.flatMap { $0.changes == changes ? $0.plan : nil }
+  }
+
+  mutating func note(_ plan: GraphPlan, at changes: UInt64) { known = (plan, changes) }
+}
+
+/// Which steps of a graph wait for which others: because of their data, or because that was said.
+final class GraphPlan {
+  struct Edge {
+    let from: Int
+    let to: Int
+    /// The key that one gives and the other needs; nil for an order without data.
+    let key: ByteString?
+    /// Whether the other can do without the key.
+    let isOptional: Bool
+  }
+
+  /// The needs and gives of each step.
+  let data: ContiguousArray<StepData>
+  /// The step that gives a key.
+  let givers: [ByteString: Int]
+  let edges: ContiguousArray<Edge>
+  /// The numbers of the edges that lead away from each step.
+  let successors: ContiguousArray<ContiguousArray<Int>>
+  /// The numbers of the edges that lead to each step.
+  let predecessors: ContiguousArray<ContiguousArray<Int>>
+  /// The steps, each after those for which it waits; those of a circle are missing.
+  let order: ContiguousArray<Int>
+  /// How many steps come one after another before each one.
+  let levels: ContiguousArray<Int>
+  /// Why the graph can't run; nil when it can.
+  let problem: ByteString?
+
+  /// Makes the plan of steps with these names and data; `after` has the names that a step comes after besides.
+  init(_ names: [ByteString], _ data: ContiguousArray<StepData>, _ after: [Int: [ByteString]]) {
+    var problem: ByteString?
+    self.data = data
+    var givers: [ByteString: Int] = [:]
+    for (place, step) in data.enumerated() {
+      for key in step.gives.sorted() {
+        if let other = givers.updateValue(place, forKey: key) {
+          problem =
+            problem
+            ?? "[\(names[place])] gives <\(key)>, as [\(names[other])] does"
+        }
+        if step.needs[key] != nil {
+          problem = problem ?? "[\(names[place])] needs and gives <\(key)>"
+        }
+      }
+    }
+    self.givers = givers
+    var edges: ContiguousArray<Edge> = []
+    let places =
+      after.isEmpty
+      ? [:]
+      : Dictionary(
+        names.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { first, _ in first })
+    for place in names.indices {
+      for (key, isOptional) in data[place].needs.sorted(by: { $0.key < $1.key }) {
+        guard let giver = givers[key], giver != place else { continue }
+        edges.append(Edge(from: giver, to: place, key: key, isOptional: isOptional))
+      }
+      for target in after[place] ?? [] {
+        if let other = places[target] {
+          edges.append(Edge(from: other, to: place, key: nil, isOptional: false))
+        } else {
+          problem =
+            problem ?? "[\(names[place])] comes after [\(target)], which isn't in the graph"
+        }
+      }
+    }
+    self.edges = edges
+    var successors = ContiguousArray(repeating: ContiguousArray<Int>(), count: names.count)
+    var predecessors = successors
+    for (number, edge) in edges.enumerated() {
+      successors[edge.from].append(number)
+      predecessors[edge.to].append(number)
+    }
+    self.successors = successors
+    self.predecessors = predecessors
+    (order, levels) = Self.sorted(edges, successors)
+    if order.count < names.count, problem == nil {
+      problem = Self.circle(edges, names, known: Set(order))
+    }
+    self.problem = problem
+  }
+
+  private static func sorted(
+    _ edges: ContiguousArray<Edge>, _ successors: ContiguousArray<ContiguousArray<Int>>
+  ) -> (order: ContiguousArray<Int>, levels: ContiguousArray<Int>) {
+    var levels = ContiguousArray(repeating: 0, count: successors.count)
+    var missing = levels
+    for edge in edges { missing[edge.to] += 1 }
+    var order = ContiguousArray(missing.indices.filter { missing[$0] == 0 })
+    var next = 0
+    while next < order.count {
+      let place = order[next]
+      next += 1
+      for number in successors[place] {
+        let other = edges[number].to
+        levels[other] = max(levels[other], levels[place] + 1)
+        missing[other] -= 1
+        if missing[other] == 0 { order.append(other) }
+      }
+    }
+    return (order, levels)
+  }
+
+  /// The sentence about a circle among the steps that aren't known to have an order.
+  private static func circle(
+    _ edges: ContiguousArray<Edge>, _ names: [ByteString], known: Set<Int>
+  ) -> ByteString {
+    // Each of them waits for another of them: going back, one is met again.
+    var before: [Int: Edge] = [:]
+    for edge in edges where !known.contains(edge.from) && !known.contains(edge.to) {
+      before[edge.to] = edge
+    }
+    var seen: [Int: Int] = [:]
+    var path: [Edge] = []
+    var place = before.keys.min() ?? 0
+    while seen[place] == nil, let edge = before[place] {
+      seen[place] = path.count
+      path.append(edge)
+      place = edge.from
+    }
+    let circle = path[(seen[place] ?? 0)...]
+    let shown = circle.prefix(8).map { edge in
+      let (one, other) = (names[edge.to], names[edge.from])
+      return edge.key.map { "[\(one)] needs <\($0)>, which [\(other)] gives" }
+        ?? "[\(one)] comes after [\(other)]" as ByteString
+    }
+    let text = shown.dropFirst().reduce(shown.first ?? "") { "\($0); \($1)" }
+    return circle.count > 8
+      ? "its steps wait in a circle: \(text); …" : "its steps wait in a circle: \(text)"
+  }
+}
+
+/// The progress of a graph: which steps are ready, execute, have ended, or are skipped.
+///
+/// A transition changes only this value, so that all can be tested without a loop. Steps that wait for nothing are ready
+/// at once; a list of steps without a plan is one of these.
+struct GraphProgress {
+  /// How a step has ended.
+  enum End: Equatable {
+    case succeeded, failed
+    /// It wasn't executed, because its condition was false or because of another step.
+    case skipped
+  }
+
+  /// A step that isn't executed because of an edge to it.
+  struct Skip: Equatable {
+    let step: Int
+    /// The number of the edge.
+    let edge: Int
+    /// Whether the step before has failed.
+    let hasFailed: Bool
+  }
+
+  private let plan: GraphPlan?
+  private let count: Int
+  /// The next of the steps that a list without a plan starts.
+  private var next = 0
+  /// The steps that are ready: a heap, the one that was added first on top.
+  private var ready: ContiguousArray<Int> = []
+  private var missing: ContiguousArray<Int>
+  /// Why steps that wait won't be executed.
+  private var reasons: [Int: Skip] = [:]
+
+  init(count: Int, _ plan: GraphPlan?) {
+    self.plan = plan
+    self.count = count
+    missing = plan.map { ContiguousArray($0.predecessors.map(\.count)) } ?? []
+    if plan != nil { for step in missing.indices where missing[step] == 0 { ready.append(step) } }
+  }
+
+  /// Whether a step can start.
+  var hasReady: Bool { plan == nil ? next < count : !ready.isEmpty }
+
+  /// Takes the ready step that was added first; nil when there is none.
+  mutating func start() -> Int? {
+    guard plan == nil else { return popReady() }
+    guard next < count else { return nil }
+    next += 1
+    return next - 1
+  }
+
+  /// A step has ended.
+  ///
+  /// - Returns: The steps that are skipped because of it, each after the one that is the reason.
+  mutating func end(_ step: Int, _ end: End) -> [Skip] {
+    guard let plan else { return [] }
+    var skipped: [Skip] = []
+    var open: ContiguousArray<(step: Int, end: End)> = [(step, end)]
+    var place = 0
+    while place < open.count {
+      let (step, end) = open[place]
+      place += 1
+      for number in plan.successors[step] {
+        let edge = plan.edges[number]
+        if reasons[edge.to] == nil, isReason(edge, end) {
+          reasons[edge.to] = Skip(step: edge.to, edge: number, hasFailed: end == .failed)
+        }
+        missing[edge.to] -= 1
+        guard missing[edge.to] == 0 else { continue }
+        if let reason = reasons.removeValue(forKey: edge.to) {
+          skipped.append(reason)
+          // A failure reaches all that needs it, through whatever was skipped because of it.
+          open.append((edge.to, reason.hasFailed ? .failed : .skipped))
+        } else {
+          push(edge.to)
+        }
+      }
+    }
+    return skipped
+  }
+
+  /// Whether the end of a step keeps the next one from being executed.
+  private func isReason(_ edge: GraphPlan.Edge, _ end: End) -> Bool {
+    switch end {
+    case .succeeded: false
+    case .failed: true
+    case .skipped: edge.key != nil && !edge.isOptional
+    }
+  }
+
+  private mutating func push(_ step: Int) {
+    var place = ready.count
+    ready.append(step)
+    while place > 0, ready[(place - 1) / 2] > step {
+      ready.swapAt(place, (place - 1) / 2)
+      place = (place - 1) / 2
+    }
+  }
+
+  private mutating func popReady() -> Int? {
+    guard let first = ready.first, let last = ready.popLast() else { return nil }
+    if ready.isEmpty { return first }
+    ready[0] = last
+    var place = 0
+    while true {
+      var least = place
+      for child in [2 * place + 1, 2 * place + 2]
+      where child < ready.count && ready[child] < ready[least] {
+        least = child
+      }
+      if least == place { return first }
+      ready.swapAt(place, least)
+      place = least
+    }
+  }
+}

@@ -1,0 +1,78 @@
+internal import FlowEngine
+@_spi(Scripting) internal import LuaVM
+
+/// `flow.graph`, and the functions of a builder that do something else for graphs.
+struct GraphBindings {
+  private let host: ScriptHost
+
+  init(_ host: ScriptHost) { self.host = host }
+
+  static func install(in host: ScriptHost) {
+    host.define("graph") { host, call in
+      let arguments = Arguments(host, call, "graph")
+      let name = try arguments.name(1)
+      if arguments.isNil(2) { return call.answer(Graph(name), host.types.flow) }
+      let options = try arguments.options(2, known: ["max_concurrent", "keep_going"])
+      return call.answer(
+        Graph(
+          name, maxConcurrent: try options.count("max_concurrent"),
+          keepsGoing: try options.boolean("keep_going") ?? false), host.types.flow)
+    }
+  }
+
+  /// The sentence about a function that graphs don't have.
+  static func remedy(for function: String) -> String {
+    function == "add_parallel"
+      ? "the ops of a graph run side by side anyway: add them one by one"
+      : "a graph has no cases: put a flow with cases into it, or give an op a condition with 'when'"
+  }
+
+  /// Adds an op, with the options of argument 2, or a group of it, with those of argument 3.
+  func add(
+    _ op: Op, _ dispatcher: GroupDispatcher? = nil, to graph: Graph, _ arguments: Arguments
+  ) throws {
+    let place = dispatcher == nil ? 2 : 3
+    var placed = op
+    var policy: PolicyOptions?
+    var others: [ByteString] = []
+    var condition: ScriptPredicate?
+    if !arguments.isNil(place) {
+      let known = dispatcher == nil ? PolicyOptions.fields : []
+      let options = try arguments.options(place, known: known + ["after", "when"])
+      if dispatcher == nil {
+        let made = try PolicyOptions(options)
+        try made.checkKeeping(of: op, options)
+        placed = made.keeping(try host.op(op, with: made, options))
+        policy = made
+      }
+      others = try targets(options)
+      condition = try options.function("when").map { ScriptPredicate(host, $0) }
+    }
+    if let problem = graph.problem(ofAdding: placed, dispatcher) {
+      throw arguments.wrong(1, "graph '\(graph.name)': \(problem)")
+    }
+    graph.add(
+      placed, dispatcher, after: others, when: condition, retry: policy?.retry,
+      timeout: policy?.timeout, grace: policy?.grace, undo: policy?.undo(of: placed))
+  }
+
+  /// `after`: an op, a name, or a list of these.
+  private func targets(_ options: Options) throws -> [ByteString] {
+    guard let value = options.value("after") else { return [] }
+    if let target = target(value) { return [target] }
+    guard case .reference(let list) = value, list.kind == .table else {
+      throw options.wrong("after", expected: "op, name, or list of these")
+    }
+    return try host.vm.pairs(of: list).map { key, value in
+      guard case .integer = key, let target = target(value) else {
+        throw options.wrong("after", expected: "op, name, or list of these")
+      }
+      return target
+    }
+  }
+
+  private func target(_ value: LuaValue) -> ByteString? {
+    if case .string(let name) = value { return name }
+    return host.op(in: value)?.name
+  }
+}

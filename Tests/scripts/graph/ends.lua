@@ -1,0 +1,75 @@
+-- Conditions, failures, stops and timeouts of graphs: what is skipped says why, and nothing executes that lacks its data.
+local flow, check = require "flow", require "check"
+local function op(name, needs, gives, run)
+  local declared = {}
+  for _, key in ipairs(gives) do declared[key] = "integer" end
+  local needed = {}
+  for _, key in ipairs(needs) do needed[key:match "%w+"] = key:find "?" and "integer?" or "integer" end
+  return flow.op(name, { needs = needed, gives = declared, run = run or function(ctx)
+    flow.sleep(1)
+    for _, key in ipairs(gives) do ctx:set(key, 1) end
+  end })
+end
+local function lines(run)
+  local found = {}
+  for line in run:summary():gmatch "[^\n]+" do
+    local text = line:match "(%[%w+Op%] .*)"
+    if text and not text:find "WillStart" then found[#found + 1] = text end
+  end
+  return table.concat(found, "\n")
+end
+
+local A, B, C = op("AOp", {}, { "a" }), op("BOp", { "a" }, { "b" }), op("COp", { "b?" }, { "c" })
+local D = op("DOp", {}, {})
+local function never(data) flow.sleep(1) return data.yes end
+local run = flow.graph("g"):add(A, { when = never }):add(B):add(C):add(D, { after = A }):run()
+check.equal(run.state, "succeeded")
+check.equal(lines(run), [[
+[AOp] Skipped: its condition
+[BOp] Skipped: needs <a>, which [AOp] would give
+[COp] DidFinish: successfully
+[DOp] DidFinish: successfully]])
+check.same(flow.graph("g"):add(A, { when = never }):add(B):run { yes = true }.data.b, 1)
+run = flow.graph("g"):add(A, { when = function() error("unknown", 0) end }):add(D):run()
+check.same({ run.state, run.error.message, run.error.op }, { "failed", "unknown", "AOp" })
+
+-- The first failure stops what executes and starts nothing more.
+local Fail = op("FailOp", {}, { "f" }, function() flow.sleep(0.5) error("no", 0) end)
+local Later = op("LaterOp", { "f" }, {})
+run = flow.graph("g"):add(Fail):add(Later):add(A):add(B):run()
+check.equal(run.state, "failed")
+check.equal(lines(run), [[
+[FailOp] DidFinish: withError: no
+[AOp] DidFinish: cancelled: group failed]])
+-- Or all that doesn't need it goes on.
+run = flow.graph("g", { keep_going = true }):add(Fail):add(Later):add(op("LastOp", {}, {}), { after = Later })
+  :add(A):add(B):run()
+check.same({ run.state, run.error.op, run.data.b }, { "failed", "FailOp", 1 })
+check.equal(lines(run), [[
+[FailOp] DidFinish: withError: no
+[LaterOp] Skipped: needs <f>, which [FailOp] would give
+[LastOp] Skipped: it comes after [LaterOp], which has failed
+[AOp] DidFinish: successfully
+[BOp] DidFinish: successfully]])
+
+-- Stops and timeouts reach what executes.
+local cleaned = {}
+local Slow = op("SlowOp", {}, {}, function(ctx)
+  ctx:defer(function() cleaned[#cleaned + 1] = ctx.name end)
+  flow.sleep(100)
+end)
+local graph = flow.graph("g"):add(Slow):add(A):add(B, { after = Slow })
+local started = graph:start()
+flow.sleep(0.5)
+started:cancel "enough"
+started:wait()
+check.same({ started.state, started.error.message }, { "cancelled", "cancelled: enough" })
+run = graph:with { timeout = 2 }:run()
+check.same({ run.state, run.error.kind, run.duration }, { "failed", "timeout", 2.0 })
+check.same(cleaned, { "SlowOp", "SlowOp" })
+-- A condition that never answers is stopped as well.
+run = flow.graph("g"):add(A, { when = function() flow.sleep(100) end }):with { timeout = 2 }:run()
+check.same({ run.state, run.error.kind, run.duration }, { "failed", "timeout", 2.0 })
+-- An op that waits for what nobody does is stalled.
+run = flow.graph("g"):add(op("StuckOp", {}, {}, function() flow.context().task:await() end)):run()
+check.equal(run.error.kind, "stalled")
