@@ -114,6 +114,60 @@ class LoopTask: @unchecked Sendable {
   }
 }
 
+/// The code of `EventLoop.perform`, which nothing stops but the end of its loop.
+// As with `LoopTask`, all of it is touched on the loop's thread only.
+private final class BackgroundCode<Success>: LoopTask, @unchecked Sendable {
+  // Both are cleared at the end: they may retain what waits for it.
+  private var body: AsyncTaskBody<Success>?
+  private var then: ((Result<Success, FlowError>) -> Void)?
+  private var result: Result<Success, FlowError>?
+
+  init(
+    _ body: @escaping AsyncTaskBody<Success>,
+    _ then: @escaping (Result<Success, FlowError>) -> Void,
+    on loop: EventLoop
+  ) {
+    self.body = body
+    self.then = then
+    super.init(on: loop)
+  }
+
+  override nonisolated(nonsending) func perform() async {
+    guard let body else { return }
+    do { result = .success(try await body()) } catch { result = .failure(.from(error)) }
+  }
+
+  override func didEnd() {
+    let (result, then) = (result, then)
+    (self.body, self.then, self.result) = (nil, nil, nil)
+    // Only the end of the loop cancels it.
+    if let result, !wasCancelled { then?(result) }
+  }
+
+  override func abandon() {
+    super.abandon()
+    (body, then) = (nil, nil)
+  }
+}
+
+extension EventLoop {
+  /// Runs async code of a library, at once until its first wait; on the loop's thread, where it also continues.
+  ///
+  /// It is no task that scripts see, and no run stops it. It keeps the loop from being idle as far as what it waits for
+  /// does. When the loop is shut down its waits end with an error of kind `cancelled`, and nobody gets its result.
+  ///
+  /// - Parameters:
+  ///   - body: The code.
+  ///   - then: Gets the result, in the turn in which the code ends.
+  package func perform<Success>(
+    _ body: @escaping AsyncTaskBody<Success>,
+    then: @escaping (Result<Success, FlowError>) -> Void = { _ in }
+  ) {
+    checkThread()
+    if !isShutDown { BackgroundCode(body, then, on: self).start(on: self) }
+  }
+}
+
 /// Work of a loop's task that executes on other threads: only the number of the task is known there.
 struct OutsideWork: Sendable {
   /// The work that the calling code belongs to.

@@ -50,6 +50,7 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
     // A task that was cancelled before knows it already.
     if isOver { return }
     begin(self)
+    if isOver { return }
     guard let task = LoopTask.current else {
       // Otherwise Swift would run a task of an actor on another thread for a moment, during which
       // the loop ends.
@@ -72,7 +73,7 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
   }
 
   /// Called on any thread.
-  private func cancel() {
+  fileprivate func cancel() {
     if identity.isCurrentThread {
       end()
     } else {
@@ -91,6 +92,63 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
     let continuation = continuation
     self.continuation = nil
     continuation?.resume()
+  }
+}
+
+/// Ends a wait when it is released: nothing can end it any other way then.
+private final class WaitHolder {
+  let wait: LoopWait
+
+  init(_ wait: LoopWait) { self.wait = wait }
+
+  deinit { wait.cancel() }
+}
+
+// Waits of code that `perform` runs. They end when the loop is shut down.
+extension EventLoop {
+  /// Suspends the calling task until a function is called with a value.
+  ///
+  /// - Parameter begin: Gets the function and passes it to what calls it, on the loop's thread.
+  /// - Returns: The value of the first call; nil when the task is cancelled, and when the function is released without
+  ///   a call.
+  package nonisolated(nonsending) func value<Value>(
+    _ begin: (@escaping (Value) -> Void) -> Void
+  ) async -> Value? {
+    var value: Value?
+    _ = await LoopWait.wait(on: self) { wait in
+      let holder = WaitHolder(wait)
+      begin {
+        if value == nil { value = $0 }
+        holder.wait.run()
+      }
+    }
+    return value
+  }
+
+  /// Runs work that may block on a helper thread. Until then the loop isn't idle.
+  ///
+  /// - Parameter work: The work.
+  /// - Returns: Its result.
+  /// - Throws: Its error; one of kind `cancelled` when the loop is shut down.
+  package nonisolated(nonsending) func onHelperThread<Value: Sendable>(
+    _ work: @escaping @Sendable () throws -> Value
+  ) async throws(FlowError) -> Value {
+    let result: Result<Value, FlowError>? = await value { then in
+      offload({ Result { try work() }.mapError { .from($0) } }, then: then)
+    }
+    guard let result else { throw .cancelled() }
+    return try result.get()
+  }
+
+  /// Suspends the calling task for some real time, during which the loop isn't idle.
+  ///
+  /// - Parameter duration: How long.
+  /// - Throws: A `FlowError` of kind `cancelled` when the loop is shut down.
+  package nonisolated(nonsending) func pause(_ duration: Duration) async throws(FlowError) {
+    var timer: LoopTimer?
+    let end: Void? = await value { then in timer = scheduleOutside(after: duration) { then(()) } }
+    timer?.cancel()
+    if end == nil { throw .cancelled() }
   }
 }
 
