@@ -19,6 +19,9 @@ let strict: [SwiftSetting] =
   strictTests
   + (Context.environment["FLOWLUA_OPTIMIZED"] != nil ? [.unsafeFlags(["-O"])] : [])
 
+/// For targets whose async code runs where it is called: on the thread of a loop.
+let onLoop: [SwiftSetting] = [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+
 let strictC: [CSetting] =
   [.define("_GNU_SOURCE")] + (refusesWarnings ? [.treatAllWarnings(as: .error)] : [])
 
@@ -75,7 +78,7 @@ let package = Package(
       name: "FlowJournal", dependencies: ["FlowEngine", "CSQLite"], swiftSettings: strict),
     // Servers of NATS on the event loop: messages, streams, objects; knows no Lua.
     .target(
-      name: "FlowRemote", dependencies: ["FlowEngine", "CNats"], swiftSettings: strict),
+      name: "FlowRemote", dependencies: ["FlowEngine", "CNats"], swiftSettings: strict + onLoop),
     // A safe wrapper of one Lua state; knows no flows.
     .target(
       name: "LuaVM", dependencies: ["FlowSystem", "CLua", "CFlowLua"], swiftSettings: strict),
@@ -97,7 +100,7 @@ let package = Package(
     // Ops of scripts on other machines, and the machines: the place `remote` of ops.
     .target(
       name: "FlowNodes", dependencies: ["FlowScripting", "FlowJournal", "FlowRemote"],
-      swiftSettings: strict),
+      swiftSettings: strict + onLoop),
     // The program: arguments, sessions, exit status.
     .executableTarget(
       name: "FlowLuaCLI",
@@ -171,7 +174,7 @@ let package = Package(
       swiftSettings: strictTests),
     .testTarget(
       name: "FlowNodesTests", dependencies: ["FlowNodes", "FlowScripting", "FlowRemote", "LuaVM"],
-      swiftSettings: strictTests),
+      swiftSettings: strictTests + onLoop),
     // Runs the release binary; it links nothing of the package.
     .testTarget(name: "CommandLineTests", swiftSettings: strictTests),
     .testTarget(
@@ -184,7 +187,8 @@ let package = Package(
       swiftSettings: strictTests
     ),
     .testTarget(
-      name: "FlowRemoteTests", dependencies: ["FlowRemote", "CNats"], swiftSettings: strictTests),
+      name: "FlowRemoteTests", dependencies: ["FlowRemote", "CNats"],
+      swiftSettings: strictTests + onLoop),
     .testTarget(
       // Of its own, because the stand-ins of other packages have names that FlowEngine has, too.
       name: "EcosystemTests", dependencies: ["FlowEngine"], swiftSettings: strictTests),

@@ -61,7 +61,11 @@ struct RemoteCommands {
       host.events.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       var result: Result<RemoteMachine, FlowError>?
       try starter?.watch(on: host.loop)
-      RemoteMachine.join(settings, offer, host: host) { result = $0 }
+      host.loop.perform { [offer] in
+        try await RemoteMachine.join(settings, offer, host: host)
+      } then: {
+        result = $0
+      }
       _ = host.loop.run { result != nil || host.vm.hasRequest || starter?.isGone == true }
       switch result {
       case nil where starter?.isGone == true: return 0
@@ -119,7 +123,7 @@ struct RemoteCommands {
     }
     let loop = EventLoop()
     var result: Result<[RemoteMachines.Answer], FlowError>?
-    RemoteMachines.ask(settings, on: loop) { result = $0 }
+    loop.perform({ try await RemoteMachines.ask(settings, on: loop) }, then: { result = $0 })
     _ = loop.run { result != nil }
     switch result {
     case nil: return 1

@@ -4,61 +4,100 @@ import Testing
 @testable import FlowNodes
 @testable import FlowScripting
 
-@Suite("What is done once for each key")
+@Suite("What is made once for each key")
 struct OncePerKeyTests {
-  @Test("The first one begins it; the others wait, and continue in their order")
+  private let loop = EventLoop(clock: VirtualClock())
+
+  @Test("The first one makes it; the others wait, and continue in their order")
   func order() {
-    let works = OncePerKey<Int>()
-    var begun = 0
+    let works = OncePerKey<Int, String>(loop)
+    var made = 0
     var ended: [Int] = []
-    var end: ((FlowError?) -> Void)?
+    var finish: ((String) -> Void)?
     for number in 0..<1000 {
-      works.need(7) { _ in
+      loop.perform {
+        try await works.value(7) {
+          made += 1
+          return await loop.value { finish = $0 } ?? ""
+        }
+      } then: {
+        #expect((try? $0.get()) == "seven")
         ended.append(number)
-      } begin: {
-        begun += 1
-        end = $0
       }
     }
-    #expect(begun == 1 && ended.isEmpty && !works.isDone(7))
-    end?(nil)
+    #expect(made == 1 && ended.isEmpty && works[7] == nil)
+    finish?("seven")
+    loop.runUntilIdle()
     #expect(ended == Array(0..<1000))
-    #expect(works.isDone(7) && works.keys == [7])
-    // A second end has no effect, and afterwards nobody waits.
-    end?(.cancelled())
-    works.need(7) {
-      ended.append($0 == nil ? 1000 : -1)
-    } begin: { _ in
-      begun += 1
+    #expect(works[7] == "seven" && works.keys == [7])
+    // It is there, and nobody waits.
+    loop.perform({ try await works.value(7) { "eight" } }) {
+      #expect((try? $0.get()) == "seven")
+      made += 1
     }
-    #expect(begun == 1 && ended.count == 1001 && ended.last == 1000)
+    #expect(made == 2)
   }
 
-  @Test("After a failure all who wait get it, and the next one begins it again")
+  @Test("After a failure all who wait get it, and the next one makes it again")
   func failure() {
-    let works = OncePerKey<String>()
+    let works = OncePerKey<String, Int>(loop)
     var errors = 0
-    var ends: [(FlowError?) -> Void] = []
-    for _ in 0..<2 {
-      works.need("a") {
-        errors += $0 == nil ? 0 : 1
-      } begin: {
-        ends.append($0)
+    var finish: ((FlowError?) -> Void)?
+    func need() {
+      loop.perform {
+        try await works.value("a") {
+          if let error = await loop.value({ finish = $0 }) ?? .cancelled() { throw error }
+          return 1
+        }
+      } then: {
+        if case .failure = $0 { errors += 1 }
       }
     }
-    ends[0](FlowError(.error, "no"))
-    #expect(errors == 2 && !works.isDone("a"))
-    works.need("a") {
-      errors += $0 == nil ? 0 : 1
-    } begin: {
-      ends.append($0)
-    }
-    // The end of the first attempt is over.
-    ends[0](nil)
-    #expect(ends.count == 2 && !works.isDone("a"))
-    ends[1](nil)
-    #expect(errors == 2 && works.isDone("a"))
+    need()
+    need()
+    finish?(FlowError(.error, "no"))
+    loop.runUntilIdle()
+    #expect(errors == 2 && works["a"] == nil && works.keys.isEmpty)
+    need()
+    finish?(nil)
+    loop.runUntilIdle()
+    #expect(errors == 2 && works["a"] == 1)
     works.forget("a")
-    #expect(!works.isDone("a"))
+    #expect(works["a"] == nil)
+  }
+
+  @Test("A value that isn't kept is for those who waited")
+  func notKept() {
+    let works = OncePerKey<Int, Int>(loop, keepsValues: false)
+    var got: [Int] = []
+    var finish: ((Int) -> Void)?
+    func need() {
+      loop.perform({ try await works.value(1) { await loop.value { finish = $0 } ?? 0 } }) {
+        got.append((try? $0.get()) ?? -1)
+      }
+    }
+    need()
+    need()
+    finish?(5)
+    loop.runUntilIdle()
+    #expect(got == [5, 5] && works.keys.isEmpty)
+  }
+
+  @Test("Those who wait end with the loop")
+  func shutdown() {
+    let works = OncePerKey<Int, Int>(loop)
+    var ends = 0
+    var finish: ((Int) -> Void)?
+    for _ in 0..<2 {
+      loop.perform {
+        defer { ends += 1 }
+        return try await works.value(1) { await loop.value { finish = $0 } ?? 0 }
+      } then: { _ in
+        Issue.record("a result without a loop")
+      }
+    }
+    #expect(finish != nil && ends == 0)
+    loop.shutdown()
+    #expect(ends == 2)
   }
 }

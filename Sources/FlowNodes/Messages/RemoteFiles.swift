@@ -190,7 +190,7 @@ final class RemoteUploads {
   /// The hashes of files as they were, so that one that didn't change isn't read again.
   private var hashes: [ByteString: (stamp: FileStamp, hash: ByteString)] = [:]
   /// The contents that the server has, or that are sent.
-  private let contents = OncePerKey<ByteString>()
+  private let contents: OncePerKey<ByteString, ObjectInfo>
   /// Large contents that a machine doesn't have.
   private var required: Set<ByteString> = []
   /// The objects that this script has stored.
@@ -203,77 +203,38 @@ final class RemoteUploads {
     self.objects = objects
     self.loop = loop
     self.shared = shared
+    contents = OncePerKey(loop)
   }
 
   /// Brings all files of some needs to the server.
   func prepare(
-    _ needs: [RemoteOpFiles.Need],
-    then: @escaping (Result<[RemoteJobFiles.Needed], FlowError>) -> Void
-  ) {
-    prepare(needs[...], [], then)
-  }
-
-  private func prepare(
-    _ rest: ArraySlice<RemoteOpFiles.Need>, _ done: [RemoteJobFiles.Needed],
-    _ then: @escaping (Result<[RemoteJobFiles.Needed], FlowError>) -> Void
-  ) {
-    guard let need = rest.first else { return then(.success(done)) }
-    prepare(need.paths, Files()) { [self] result in
-      switch result {
-      case .failure(let error):
-        then(
-          .failure(
-            error.with {
-              $0.message = "can't send the file of <\(need.key)>: \(error.message)"
-            }))
-      case .success(let files):
-        prepare(rest.dropFirst(), done + [RemoteJobFiles.Needed(key: need.key, files: files)], then)
-      }
-    }
-  }
-
-  /// The files of a need so far.
-  private final class Files {
-    var all: [RemoteNeededFile] = []
-  }
-
-  private func prepare(
-    _ paths: [ByteString], _ done: Files,
-    _ then: @escaping (Result<[RemoteNeededFile], FlowError>) -> Void
-  ) {
-    // Without a recursion: there may be any number of these.
-    while done.all.count < paths.count, shared.contains(paths[done.all.count]) {
-      done.all.append(RemoteNeededFile(path: paths[done.all.count], content: .shared))
-    }
-    guard done.all.count < paths.count else { return then(.success(done.all)) }
-    prepare(paths[done.all.count]) { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let file):
-        done.all.append(file)
-        prepare(paths, done, then)
-      }
-    }
-  }
-
-  private func prepare(
-    _ path: ByteString, _ then: @escaping (Result<RemoteNeededFile, FlowError>) -> Void
-  ) {
-    let known = hashes[path]
-    loop.offload {
-      Result { () throws(FlowError) in try Self.hash(path, known) }
-    } then: { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let (hash, stamp)):
-        hashes[path] = (stamp, hash)
-        let file = RemoteNeededFile(path: path, content: .object(hash: hash, size: stamp.size))
-        guard stamp.size <= Self.smallSize || required.contains(hash) else {
-          return then(.success(file))
+    _ needs: [RemoteOpFiles.Need]
+  ) async throws(FlowError) -> [RemoteJobFiles.Needed] {
+    var prepared: [RemoteJobFiles.Needed] = []
+    for need in needs {
+      var files: [RemoteNeededFile] = []
+      do throws(FlowError) {
+        for path in need.paths {
+          if shared.contains(path) {
+            files.append(RemoteNeededFile(path: path, content: .shared))
+          } else {
+            files.append(try await prepare(path))
+          }
         }
-        send(path, hash) { error in then(error.map { .failure($0) } ?? .success(file)) }
+      } catch {
+        throw error.with { $0.message = "can't send the file of <\(need.key)>: \(error.message)" }
       }
+      prepared.append(RemoteJobFiles.Needed(key: need.key, files: files))
     }
+    return prepared
+  }
+
+  private func prepare(_ path: ByteString) async throws(FlowError) -> RemoteNeededFile {
+    let known = hashes[path]
+    let (hash, stamp) = try await loop.onHelperThread { try Self.hash(path, known) }
+    hashes[path] = (stamp, hash)
+    if stamp.size <= Self.smallSize || required.contains(hash) { try await send(path, hash) }
+    return RemoteNeededFile(path: path, content: .object(hash: hash, size: stamp.size))
   }
 
   private static func hash(
@@ -294,24 +255,23 @@ final class RemoteUploads {
     }
   }
 
-  private func send(
-    _ path: ByteString, _ hash: ByteString, _ then: @escaping (FlowError?) -> Void
-  ) {
-    contents.need(hash, then: then) { end in
-      objects.putFile(RemoteNeededFile.object(hash), path, hash: hash) { [self] result in
-        if case .success(let (info, isSent)) = result, isSent { stored[hash] = info }
-        end(
-          result.failure.map { error in
-            error.with { $0.message = "'\(path)': \(error.message)" }
-          })
+  private func send(_ path: ByteString, _ hash: ByteString) async throws(FlowError) {
+    do throws(FlowError) {
+      try await contents.value(hash) {
+        let (info, isSent) = try await objects.putFile(
+          RemoteNeededFile.object(hash), path, hash: hash)
+        if isSent { stored[hash] = info }
+        return info
       }
+    } catch {
+      throw error.with { $0.message = "'\(path)': \(error.message)" }
     }
   }
 
   /// Notes that a machine needs a content that the server doesn't have; false if it had been there.
   func require(_ hash: ByteString) -> Bool {
     required.insert(hash)
-    guard contents.isDone(hash) else { return true }
+    guard contents[hash] != nil else { return true }
     contents.forget(hash)
     return false
   }
@@ -323,48 +283,64 @@ final class RemoteUploads {
   }
 }
 
-/// Work that is done once for each key: for the first one who needs it, while the others wait for its end. Confined to
-/// the thread of a loop.
-final class OncePerKey<Key: Hashable> {
+/// Values that are made once for each key: by the first one who needs it, while the others wait. Confined to the thread
+/// of a loop.
+final class OncePerKey<Key: Hashable, Value> {
   private final class Work {
-    var isDone = false
-    var waiting: [(FlowError?) -> Void] = []
+    var value: Value?
+    var waiting: [(Result<Value, FlowError>) -> Void] = []
   }
 
+  // Unowned: its owner belongs to the loop.
+  private unowned let loop: EventLoop
+  private let keepsValues: Bool
   private var works: [Key: Work] = [:]
 
-  /// The keys of what is done or underway.
+  /// - Parameters:
+  ///   - loop: The loop.
+  ///   - keepsValues: Whether a value stays after those have it who waited.
+  init(_ loop: EventLoop, keepsValues: Bool = true) {
+    self.loop = loop
+    self.keepsValues = keepsValues
+  }
+
+  /// The keys of what is made, or being made.
   var keys: [Key] { Array(works.keys) }
 
-  func isDone(_ key: Key) -> Bool { works[key]?.isDone == true }
+  /// The value of a key, if it is made.
+  subscript(key: Key) -> Value? { works[key]?.value }
 
-  /// Lets the work be done again.
+  /// Lets the value be made again.
   func forget(_ key: Key) { works[key] = nil }
 
-  /// Calls `then` once the work is done, or has failed; after a failure the next one who needs it begins it again.
-  ///
-  /// - Parameters:
-  ///   - key: The key.
-  ///   - then: Gets the error of the work, or nil.
-  ///   - begin: Begins the work, if nobody has; it gets a function that is called at the end.
-  func need(
-    _ key: Key, then: @escaping (FlowError?) -> Void,
-    begin: (@escaping (FlowError?) -> Void) -> Void
-  ) {
+  /// The value of a key, made by `make` if nobody has begun that. After a failure, which all get who wait, the next one
+  /// makes it again.
+  @discardableResult
+  func value(
+    _ key: Key, _ make: () async throws -> Value
+  ) async throws(FlowError) -> Value {
     if let work = works[key] {
-      if work.isDone { return then(nil) }
-      work.waiting.append(then)
-      return
+      if let value = work.value { return value }
+      let result = await loop.value { work.waiting.append($0) }
+      guard let result else { throw .cancelled() }
+      return try result.get()
     }
     let work = Work()
-    work.waiting = [then]
     works[key] = work
-    begin { [weak self] error in
-      guard let self, works[key] === work, !work.isDone else { return }
-      if error == nil { work.isDone = true } else { works[key] = nil }
-      let waiting = work.waiting
-      work.waiting = []
-      for then in waiting { then(error) }
-    }
+    let result: Result<Value, FlowError>
+    do { result = .success(try await make()) } catch { result = .failure(.from(error)) }
+    if keepsValues { work.value = try? result.get() }
+    if work.value == nil, works[key] === work { works[key] = nil }
+    let waiting = work.waiting
+    work.waiting = []
+    for then in waiting { then(result) }
+    return try result.get()
+  }
+}
+
+extension Result where Failure == FlowError {
+  /// The error; nil for a success.
+  var failure: FlowError? {
+    if case .failure(let error) = self { error } else { nil }
   }
 }

@@ -69,9 +69,11 @@ final class RemoteHandout {
       return
     }
     let number = queue.connection.number
-    queue.has(message) { [self] isThere in
+    queue.connection.perform { [queue, message] in
+      await queue.has(message)
+    } then: { [self] isThere in
       let action = waiting.take()
-      guard isThere else {
+      guard case .success(true) = isThere else {
         isOver = true
         return
       }

@@ -113,7 +113,7 @@ final class RemoteLease: WorkerTask {
     case (.hold, .set(let key, let value, let batch)):
       held.removeAll { $0.key == key }
       held.append((event.time, key, value, batch))
-    case (.sendFiles, _): sendFiles(held[...], [], before: event)
+    case (.sendFiles, _): sendFiles(before: event)
     case (.handBack(let reason, let forgets), _): handBack(reason, forgets: forgets)
     case (.report, _): add(.event(event.what, age: 0), at: event.time)
     case (.reportEnd, _):
@@ -219,16 +219,18 @@ final class RemoteLease: WorkerTask {
   /// Gets the files that it needs, and calls `then` unless it has ended meanwhile.
   func prepareFiles(then: @escaping () -> Void) {
     state.prepare()
-    machine.files.prepare(files.needs) { [weak machine, self] result in
+    machine.queue.connection.perform { [machine, files] in
+      try await machine.files.prepare(files.needs)
+    } then: { [weak machine, self] result in
       guard let machine, !hasEnded, machine.holds(self) else {
         if case .success(let links) = result { machine?.files.release(links) }
         return
       }
       switch result {
-      case .failure(.failed(let error)): lost(error, worker: -1, isReplaced: false)
-      case .failure(.missing(let hashes)):
+      case .failure(let error): lost(error, worker: -1, isReplaced: false)
+      case .success(let links) where !links.missing.isEmpty:
         state.miss()
-        add(.missing(hashes))
+        add(.missing(links.missing))
         flush()
       case .success(let links):
         self.links = links
@@ -263,37 +265,32 @@ final class RemoteLease: WorkerTask {
   }
 
   /// Sends the outputs with files, and then reports the end of the op.
-  private func sendFiles(
-    _ rest: ArraySlice<(time: Int64, key: ByteString, value: WireValue, batch: WireBatch)>,
-    _ done: [RemoteReport.News], before end: WorkerReport.JobEvent
-  ) {
-    guard let next = rest.first else {
-      for news in done { add(news) }
-      add(.event(end.what, age: 0), at: end.time)
-      state.sentFiles()
-      return leaveWorkers()
-    }
-    let value = (try? machine.host.value(next.value, in: next.batch)) ?? .null
-    machine.files.send(next.key, value, files, links, script: session.script) {
-      [weak machine, self] result in
-      guard let machine, !hasEnded, machine.holds(self) else {
-        // Its script doesn't wait for it any more.
-        if case .success(let (_, files)) = result { machine?.files.discard(files + done.files) }
+  private func sendFiles(before end: WorkerReport.JobEvent) {
+    let machine = machine
+    var news: [RemoteReport.News] = []
+    machine.queue.connection.perform { [self, held] in
+      for next in held {
+        let value = (try? machine.host.value(next.value, in: next.batch)) ?? .null
+        let (changed, sent) = try await machine.files.send(
+          next.key, value, files, links, script: session.script)
+        var batch = WireBatch()
+        let wired = (try? machine.host.wire(changed, &batch)) ?? .null
+        news.append(
+          sent.isEmpty
+            ? .event(.set(next.key, wired, batch), age: 0) : .files(next.key, wired, batch, sent))
+        // Its script may not wait for it any more.
+        if hasEnded || !machine.holds(self) { throw FlowError.cancelled() }
+      }
+    } then: { [self] result in
+      if let error = result.failure {
+        machine.files.discard(news.files)
+        if !hasEnded, machine.holds(self) { lost(error, worker: -1, isReplaced: false) }
         return
       }
-      switch result {
-      case .failure(let error):
-        machine.files.discard(done.files)
-        lost(error, worker: -1, isReplaced: false)
-      case .success(let (value, sent)):
-        var batch = WireBatch()
-        let wired = (try? machine.host.wire(value, &batch)) ?? .null
-        let news =
-          sent.isEmpty
-          ? RemoteReport.News.event(.set(next.key, wired, batch), age: 0)
-          : .files(next.key, wired, batch, sent)
-        sendFiles(rest.dropFirst(), done + [news], before: end)
-      }
+      for each in news { add(each) }
+      add(.event(end.what, age: 0), at: end.time)
+      state.sentFiles()
+      leaveWorkers()
     }
   }
 

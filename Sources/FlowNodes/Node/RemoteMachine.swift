@@ -113,31 +113,22 @@ package final class RemoteMachine {
 
   /// Connects, and begins to take jobs.
   package static func join(
-    _ settings: RemoteSettings, _ offer: Offer, host: ScriptHost,
-    then: @escaping (Result<RemoteMachine, FlowError>) -> Void
-  ) {
+    _ settings: RemoteSettings, _ offer: Offer, host: ScriptHost
+  ) async throws(FlowError) -> RemoteMachine {
     let tags: RemoteTags
     do throws(RemoteTags.Problem) { tags = try RemoteTags(offer.tags) } catch {
-      return then(.failure(.usage(error.text)))
+      throw .usage(error.text)
     }
-    do throws(FlowError) { try settings.check() } catch { return then(.failure(error)) }
-    let seal: RemoteSeal?
-    do throws(FlowError) { seal = try settings.seal() } catch { return then(.failure(error)) }
-    RemoteQueue.open(
-      settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: host.loop
-    ) { result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let queue):
-        let machine = RemoteMachine(
-          host, queue, offer, tags, RemoteSecrets(settings, host.loop))
-        machine.begin { error in
-          guard let error else { return then(.success(machine)) }
-          queue.close()
-          then(.failure(error))
-        }
-      }
+    try settings.check()
+    let queue = try await RemoteQueue.open(
+      settings.servers, compatibility: RemoteProtocol.compatibility, seal: try settings.seal(),
+      on: host.loop)
+    let machine = RemoteMachine(host, queue, offer, tags, RemoteSecrets(settings, host.loop))
+    do throws(FlowError) { try await machine.begin() } catch {
+      queue.close()
+      throw error
     }
+    return machine
   }
 
   /// The name of the machine.
@@ -152,51 +143,30 @@ package final class RemoteMachine {
   /// The name of a worker.
   func name(ofLane lane: Int) -> ByteString { "\(info.name)/\(lane)" }
 
-  private func begin(_ then: @escaping (FlowError?) -> Void) {
-    do throws(FlowError) {
-      try queue.connection.subscribe("flowlua.who") { [weak self] message in
-        guard let self, !isLeaving else { return }
-        say(info, to: message.reply ?? Self.presence)
-      }
-      try queue.connection.subscribe(echo) { _ in }
-      queue.onForgery = { [weak self] in self?.onWarning?($0) }
-      try queue.receiveStops { [weak self] in self?.stop($0) }
-    } catch {
-      return then(error)
+  private func begin() async throws(FlowError) {
+    try queue.connection.subscribe("flowlua.who") { [weak self] message in
+      guard let self, !isLeaving else { return }
+      say(info, to: message.reply ?? Self.presence)
     }
+    try queue.connection.subscribe(echo) { _ in }
+    queue.onForgery = { [weak self] in self?.onWarning?($0) }
+    try queue.receiveStops { [weak self] in self?.stop($0) }
     queue.connection.onReconnect = { [weak self] in
       self?.doubtUntil = LuaVM.monotonicTime.later(by: RemoteQueue.doubt)
       self?.sayHere()
     }
-    begin(tags.subsets, then)
-  }
-
-  private func begin(_ rest: [RemoteTags], _ then: @escaping (FlowError?) -> Void) {
-    guard let next = rest.first else {
-      sayHere()
-      look()
-      demand()
-      return then(nil)
-    }
-    pull(next) { [weak self] error in
-      if let error { then(error) } else { self?.begin(Array(rest.dropFirst()), then) }
-    }
+    for tags in tags.subsets { try await pull(tags) }
+    sayHere()
+    look()
+    demand()
   }
 
   /// Takes jobs with these tags.
-  private func pull(_ tags: RemoteTags, _ then: @escaping (FlowError?) -> Void) {
-    queue.jobs(tags: tags.token) { [weak self] in
+  private func pull(_ tags: RemoteTags) async throws(FlowError) {
+    pullers[tags] = try await queue.jobs(tags: tags.token) { [weak self] in
       self?.take($0)
     } failed: { [weak self] _ in
       self?.pullAgain(tags)
-    } then: { [weak self] result in
-      guard let self else { return }
-      switch result {
-      case .failure(let error): then(error)
-      case .success(let puller):
-        pullers[tags] = puller
-        then(nil)
-      }
     }
   }
 
@@ -205,8 +175,10 @@ package final class RemoteMachine {
     pullers[tags] = nil
     _ = loop.scheduleOutside(after: .seconds(1)) { [weak self] in
       guard let self, !isLeaving else { return }
-      pull(tags) { [weak self] error in
-        if error == nil { self?.demand() } else { self?.pullAgain(tags) }
+      queue.connection.perform { [self] in
+        try await pull(tags)
+      } then: { [weak self] result in
+        if case .success = result { self?.demand() } else { self?.pullAgain(tags) }
       }
     }
   }
@@ -266,27 +238,28 @@ package final class RemoteMachine {
 
   private func take(_ message: JetStreamMessage) {
     arriving += 1
-    queue.bytes(of: message) { [weak self] result in
-      guard let self else { return }
-      guard case .success(let bytes) = result else {
-        // The server hands it out again.
-        arriving -= 1
-        RemoteHandout(message, 1, of: queue).giveBack()
-        return demand()
-      }
-      let parts = bytes.flatMap { RemoteProtocol.parts(of: $0) } ?? []
-      let jobs = parts.compactMap { RemoteJob.read($0) }
-      let handout = RemoteHandout(message, jobs.count, of: queue)
-      arriving -= 1
-      guard !jobs.isEmpty, jobs.count == parts.count else {
-        // Garbage, or a value that is gone: nobody can execute it.
-        handout.drop()
-        return demand()
-      }
-      messageSize = max(8, (messageSize * 7 + min(jobs.count, 1024) * 8) / 8)
-      arriving += jobs.count
-      take(jobs, handout, message)
+    queue.connection.perform { [weak self] in try await self?.read(message) }
+  }
+
+  private func read(_ message: JetStreamMessage) async throws(FlowError) {
+    let bytes: [UInt8]?
+    do throws(FlowError) { bytes = try await queue.bytes(of: message) } catch {
+      if queue.connection.isClosed { throw error }
+      // The server hands it out again.
+      RemoteHandout(message, 1, of: queue).giveBack()
+      return arrived()
     }
+    let parts = bytes.flatMap { RemoteProtocol.parts(of: $0) } ?? []
+    let jobs = parts.compactMap { RemoteJob.read($0) }
+    let handout = RemoteHandout(message, jobs.count, of: queue)
+    guard !jobs.isEmpty, jobs.count == parts.count else {
+      // Garbage, or a value that is gone: nobody can execute it.
+      handout.drop()
+      return arrived()
+    }
+    messageSize = max(8, (messageSize * 7 + min(jobs.count, 1024) * 8) / 8)
+    arriving += jobs.count - 1
+    try await take(jobs, handout, message)
   }
 
   private func arrived(_ count: Int = 1) {
@@ -294,52 +267,53 @@ package final class RemoteMachine {
     demand()
   }
 
-  private func take(_ jobs: [RemoteJob], _ handout: RemoteHandout, _ message: JetStreamMessage) {
+  private func take(
+    _ jobs: [RemoteJob], _ handout: RemoteHandout, _ message: JetStreamMessage
+  ) async throws(FlowError) {
     let script = RemoteQueue.script(ofSubject: message.subject)
     guard !isLeaving else {
       handout.giveBack()
       return arrived(jobs.count)
     }
-    session(of: script, jobs[0].settings) { [self] session in
-      guard let session, !session.isOver else {
-        // The script ends, or it is gone, or too busy to reply: then it puts the jobs into the queue again.
-        let deliveries = UInt64(min(message.deliveries, 255))
-        let reports = jobs.map {
-          RemoteReport(
-            number: $0.number, delivery: $0.round << 8 | deliveries, lane: info.name,
-            news: [.returned("the script didn't reply")])
-        }
-        if session == nil { refuse(reports, handout, script) } else { handout.drop() }
-        return arrived(jobs.count)
+    let session = try await session(of: script, jobs[0].settings)
+    guard let session, !session.isOver else {
+      // The script ends, or it is gone, or too busy to reply: then it puts the jobs into the queue again.
+      let deliveries = UInt64(min(message.deliveries, 255))
+      let reports = jobs.map {
+        RemoteReport(
+          number: $0.number, delivery: $0.round << 8 | deliveries, lane: info.name,
+          news: [.returned("the script didn't reply")])
       }
-      let isInDoubt = LuaVM.monotonicTime < max(doubtUntil, session.doubtUntil)
-      // The server may have forgotten that a machine had them, which counts as a hand-out.
-      let deliveries = min(message.deliveries, 254) + (isInDoubt ? 1 : 0)
-      if deliveries == 1 { return take(jobs, handout, deliveries, session) }
-      // A machine that stood still gets jobs again that it still has: it continues with them.
-      let jobs = jobs.filter { job in
-        let known = leases.values.first {
-          $0.session === session && $0.job == job.number && $0.delivery >> 8 == job.round
-        }
-        known?.continues(by: handout)
-        return known == nil
-      }
-      if jobs.count < handout.count { arrived(handout.count - jobs.count) }
-      if jobs.isEmpty { return }
-      // Some may have ended on the machine that had them, and the script wants to know who has them.
-      let question = RemoteQuestion.jobs(
-        jobs.map { RemoteQuestion.Asked(number: $0.number, round: $0.round) },
-        wereLost: message.deliveries > 1)
-      // It may have no connection yet. The time is well within the lease.
-      ask(script, question.bytes, for: RemoteQueue.lease.clampedNanoseconds / 2) { [self] reply in
-        // Without a reply all are executed: the script drops reports about those that have ended.
-        let wanted = reply.flatMap { RemoteQuestion.readReply($0) } ?? jobs.map(\.number)
-        let left = jobs.filter { wanted.contains($0.number) }
-        for _ in left.count..<jobs.count { handout.ended() }
-        arrived(jobs.count - left.count)
-        if !left.isEmpty { take(left, handout, deliveries, session) }
-      }
+      if session == nil { refuse(reports, handout, script) } else { handout.drop() }
+      return arrived(jobs.count)
     }
+    let isInDoubt = LuaVM.monotonicTime < max(doubtUntil, session.doubtUntil)
+    // The server may have forgotten that a machine had them, which counts as a hand-out.
+    let deliveries = min(message.deliveries, 254) + (isInDoubt ? 1 : 0)
+    if deliveries == 1 { return try await take(jobs, handout, deliveries, session) }
+    // A machine that stood still gets jobs again that it still has: it continues with them.
+    let jobs = jobs.filter { job in
+      let known = leases.values.first {
+        $0.session === session && $0.job == job.number && $0.delivery >> 8 == job.round
+      }
+      known?.continues(by: handout)
+      return known == nil
+    }
+    if jobs.count < handout.count { arrived(handout.count - jobs.count) }
+    if jobs.isEmpty { return }
+    // Some may have ended on the machine that had them, and the script wants to know who has them.
+    let question = RemoteQuestion.jobs(
+      jobs.map { RemoteQuestion.Asked(number: $0.number, round: $0.round) },
+      wereLost: message.deliveries > 1)
+    // It may have no connection yet. The time is well within the lease.
+    let reply = try await ask(
+      script, question.bytes, for: RemoteQueue.lease.clampedNanoseconds / 2)
+    // Without a reply all are executed: the script drops reports about those that have ended.
+    let wanted = reply.flatMap { RemoteQuestion.readReply($0) } ?? jobs.map(\.number)
+    let left = jobs.filter { wanted.contains($0.number) }
+    for _ in left.count..<jobs.count { handout.ended() }
+    arrived(jobs.count - left.count)
+    if !left.isEmpty { try await take(left, handout, deliveries, session) }
   }
 
   /// Removes a message with jobs from the queue once their script can read that they weren't executed, or not to their
@@ -347,14 +321,16 @@ package final class RemoteMachine {
   private func refuse(
     _ reports: [RemoteReport], _ handout: RemoteHandout, _ script: ByteString
   ) {
-    queue.report(RemoteProtocol.bundle(reports.map(\.bytes)), script: script) { result in
+    queue.connection.perform { [queue] in
+      try await queue.report(RemoteProtocol.bundle(reports.map(\.bytes)), script: script)
+    } then: { result in
       if case .success = result { handout.drop() } else { handout.giveBack() }
     }
   }
 
   private func take(
     _ jobs: [RemoteJob], _ handout: RemoteHandout, _ deliveries: UInt64, _ session: RemoteSession
-  ) {
+  ) async throws(FlowError) {
     // The server has an earlier request for it.
     if standsStill, freePlaces <= -jobs.count {
       for job in jobs {
@@ -374,39 +350,42 @@ package final class RemoteMachine {
             number: $0.number, delivery: $0.round << 8 | deliveries, lane: info.name, news: [])
         }, to: session.script)
     }
-    session.codes(Set(jobs.map(\.code)), from: queue) { [self] codes in
-      defer { arrived(jobs.count) }
-      guard sessions[session.script] === session, !isLeaving else { return handout.giveBack() }
-      if session.isOver { return handout.drop() }
-      var ready: [RemoteLease] = []
-      for job in jobs {
-        let stop = early.removeValue(forKey: EarlyStop(script: session.script, job: job.number))
-        let code = codes[job.code] ?? .failure(.cancelled())
-        let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
-        let number = session.pool.makeNumber()
-        let lease = RemoteLease(
-          self, session, number, job, job.round << 8 | deliveries, (try? code.get()) ?? none,
-          handout)
-        leases[number] = lease
-        if let stop {
-          lease.lost(stop.error, worker: -1, isReplaced: false)
-        } else if case .failure(let error) = code {
-          lease.lost(error, worker: -1, isReplaced: false)
-        } else if lease.files.needs.isEmpty {
-          ready.append(lease)
-        } else {
-          lease.prepareFiles { [weak self] in
-            session.pool.submit(lease, number)
-            self?.demand()
-          }
+    var codes: [ByteString: Result<WorkerCode, FlowError>] = [:]
+    for job in jobs where codes[job.code] == nil {
+      do throws(FlowError) { codes[job.code] = .success(try await session.code(job.code)) } catch {
+        if queue.connection.isClosed { throw error }
+        codes[job.code] = .failure(error)
+      }
+    }
+    defer { arrived(jobs.count) }
+    guard sessions[session.script] === session, !isLeaving else { return handout.giveBack() }
+    if session.isOver { return handout.drop() }
+    var ready: [RemoteLease] = []
+    for job in jobs {
+      let stop = early.removeValue(forKey: EarlyStop(script: session.script, job: job.number))
+      let code = codes[job.code] ?? .failure(.cancelled())
+      let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
+      let number = session.pool.makeNumber()
+      let lease = RemoteLease(
+        self, session, number, job, job.round << 8 | deliveries, (try? code.get()) ?? none,
+        handout)
+      leases[number] = lease
+      if let error = stop?.error ?? code.failure {
+        lease.lost(error, worker: -1, isReplaced: false)
+      } else if lease.files.needs.isEmpty {
+        ready.append(lease)
+      } else {
+        lease.prepareFiles { [weak self] in
+          session.pool.submit(lease, number)
+          self?.demand()
         }
       }
-      if handout.count > 1 || session.pool.busyWorkers >= info.workers { lookAtWaiting() }
-      if ready.count > 1 {
-        RemoteShare(ready, session.pool).submit()
-      } else if let one = ready.first {
-        session.pool.submit(one, one.number)
-      }
+    }
+    if handout.count > 1 || session.pool.busyWorkers >= info.workers { lookAtWaiting() }
+    if ready.count > 1 {
+      RemoteShare(ready, session.pool).submit()
+    } else if let one = ready.first {
+      session.pool.submit(one, one.number)
     }
   }
 
@@ -417,28 +396,25 @@ package final class RemoteMachine {
 
   /// What this machine has for a script; nil for a script that isn't there any more.
   private func session(
-    of script: ByteString, _ settings: RemoteJob.Settings,
-    then: @escaping (RemoteSession?) -> Void
-  ) {
+    of script: ByteString, _ settings: RemoteJob.Settings
+  ) async throws(FlowError) -> RemoteSession? {
     if let known = sessions[script], known.settings == settings {
       known.lastUsed = LuaVM.monotonicTime
-      return then(known)
+      return known
     }
-    ask(script, [], for: Self.longestSilence / 10) { [self] reply in
-      guard let reply else { return then(nil) }
-      if let known = sessions[script] { return then(known) }
-      let pool = host.makePool()
-      pool.conditions = WorkerPool.Conditions(
-        gracePeriod: settings.gracePeriod, cleanupGrace: settings.cleanupGrace,
-        logsWaits: settings.logsWaits, hasGlobalModule: settings.hasGlobalModule,
-        lane: { [name = info.name] in "\(name)/\($0)" })
-      pool.onReport = { [weak self] in self?.demand() }
-      let made = RemoteSession(script, pool, settings, queue)
-      if !reply.isEmpty { made.doubtUntil = LuaVM.monotonicTime.later(by: RemoteQueue.doubt) }
-      sessions[script] = made
-      host.workerPools.ofSessions.append(pool)
-      then(made)
-    }
+    guard let reply = try await ask(script, [], for: Self.longestSilence / 10) else { return nil }
+    if let known = sessions[script] { return known }
+    let pool = host.makePool()
+    pool.conditions = WorkerPool.Conditions(
+      gracePeriod: settings.gracePeriod, cleanupGrace: settings.cleanupGrace,
+      logsWaits: settings.logsWaits, hasGlobalModule: settings.hasGlobalModule,
+      lane: { [name = info.name] in "\(name)/\($0)" })
+    pool.onReport = { [weak self] in self?.demand() }
+    let made = RemoteSession(script, pool, settings, queue)
+    if !reply.isEmpty { made.doubtUntil = LuaVM.monotonicTime.later(by: RemoteQueue.doubt) }
+    sessions[script] = made
+    host.workerPools.ofSessions.append(pool)
+    return made
   }
 
   // MARK: Leases
@@ -537,9 +513,11 @@ package final class RemoteMachine {
     if now - session.lastHeard > Self.longestSilence { return end(session, isOver: true) }
     guard !session.isAsking else { return }
     session.isAsking = true
-    queue.ask(session.script) { reply in
+    queue.connection.perform { [queue] in
+      try await queue.ask(session.script)
+    } then: { reply in
       session.isAsking = false
-      if reply != nil { session.lastHeard = LuaVM.monotonicTime }
+      if case .success(_?) = reply { session.lastHeard = LuaVM.monotonicTime }
     }
   }
 
@@ -624,7 +602,9 @@ package final class RemoteMachine {
     hasLeft = true
     timer?.cancel()
     waitingTimer?.cancel()
-    queue.connection.flush { [weak self] _ in
+    queue.connection.perform { [queue] in
+      try await queue.connection.flush()
+    } then: { [weak self] _ in
       guard let self else { return }
       files.close()
       queue.close()

@@ -5,13 +5,6 @@ internal import FlowScripting
 /// The files of the jobs of a machine: it gets those that they need, and sends those that they give. Confined to the
 /// thread of its host's loop.
 final class RemoteMachineFiles {
-  /// Why a job can't have its files.
-  enum Problem: Error {
-    /// The server doesn't have the contents with these hashes.
-    case missing([ByteString])
-    case failed(FlowError)
-  }
-
   /// The files of a job, as its op sees them.
   struct Links: Sendable {
     /// The folder of the job; nil while it has no file.
@@ -29,8 +22,8 @@ final class RemoteMachineFiles {
   private let folder: ByteString?
   /// Made by the first job with files.
   private var cache: FileCache?
-  /// What waits for contents that come.
-  private var arriving: [ByteString: [(Result<Void, Problem>) -> Void]] = [:]
+  /// Contents that come; the value is whether the server has them.
+  private let arriving: OncePerKey<ByteString, Bool>
   private var count: UInt64 = 0
 
   init(
@@ -40,6 +33,7 @@ final class RemoteMachineFiles {
     self.loop = loop
     self.machine = machine
     self.folder = folder
+    arriving = OncePerKey(loop, keepsValues: false)
   }
 
   /// Removes the links of all jobs.
@@ -50,27 +44,27 @@ final class RemoteMachineFiles {
 
   // MARK: Files that a job needs
 
-  /// Gets all files of a job into its folder.
-  func prepare(
-    _ needs: [RemoteJobFiles.Needed], then: @escaping (Result<Links, Problem>) -> Void
-  ) {
-    guard !needs.isEmpty else { return then(.success(Links())) }
-    openCache { [self] result in
-      switch result {
-      case .failure(let problem): then(.failure(problem))
-      case .success(let cache):
-        var links = Links()
-        links.folder = cache.makePath()
-        prepare(needs[...], links, cache) { [self] result in
-          switch result {
-          case .success(let links) where links.missing.isEmpty: return then(result)
-          case .success(let links): then(.failure(.missing(links.missing)))
-          case .failure: then(result)
-          }
+  /// Gets all files of a job into its folder; if contents are missing, the result has only their hashes.
+  func prepare(_ needs: [RemoteJobFiles.Needed]) async throws(FlowError) -> Links {
+    var links = Links()
+    if needs.isEmpty { return links }
+    let cache = try await openCache()
+    links.folder = cache.makePath()
+    for need in needs {
+      for file in need.files where links.paths[file.path] == nil {
+        do throws(FlowError) {
+          try await add(file, to: &links, cache)
+        } catch {
           release(links)
+          throw error.with {
+            $0.message = "can't get the file of <\(need.key)> on \(machine): \(error.message)"
+          }
         }
       }
     }
+    if links.missing.isEmpty { return links }
+    release(links)
+    return Links(missing: links.missing)
   }
 
   /// Removes what a job had.
@@ -91,78 +85,41 @@ final class RemoteMachineFiles {
     }
   }
 
-  private func openCache(_ then: @escaping (Result<FileCache, Problem>) -> Void) {
-    if let cache { return then(.success(cache)) }
+  private func openCache() async throws(FlowError) -> FileCache {
+    if let cache { return cache }
     guard let folder else {
-      let text: ByteString = "\(machine) has no folder for files: set XDG_CACHE_HOME or HOME there"
-      return then(.failure(.failed(FlowError(.error, text))))
+      throw FlowError(
+        .error, "\(machine) has no folder for files: set XDG_CACHE_HOME or HOME there")
     }
-    work { () throws(SystemError) in
-      try FileCache(folder)
-    } then: { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(.failed(error)))
-      case .success(let made):
-        // Another job may have been faster.
-        if let cache {
-          made.removeOwn()
-          return then(.success(cache))
-        }
-        cache = made
-        then(.success(made))
-      }
+    let made = try await loop.onHelperThread { try FileCache(folder) }
+    if let cache {
+      // Another job was faster.
+      made.removeOwn()
+      return cache
     }
+    cache = made
+    return made
   }
 
-  private func prepare(
-    _ rest: ArraySlice<RemoteJobFiles.Needed>, _ links: Links, _ cache: FileCache,
-    _ then: @escaping (Result<Links, Problem>) -> Void
-  ) {
-    guard let need = rest.first else { return then(.success(links)) }
-    prepare(need.files[...], links, cache) { [self] result in
-      switch result {
-      case .failure(.failed(let error)):
-        let text: ByteString =
-          "can't get the file of <\(need.key)> on \(machine): \(error.message)"
-        then(.failure(.failed(error.with { $0.message = text })))
-      case .failure(let problem): then(.failure(problem))
-      case .success(let links): prepare(rest.dropFirst(), links, cache, then)
-      }
-    }
-  }
-
-  private func prepare(
-    _ rest: ArraySlice<RemoteNeededFile>, _ links: Links, _ cache: FileCache,
-    _ then: @escaping (Result<Links, Problem>) -> Void
-  ) {
-    guard let file = rest.first else { return then(.success(links)) }
-    if links.paths[file.path] != nil { return prepare(rest.dropFirst(), links, cache, then) }
+  private func add(
+    _ file: RemoteNeededFile, to links: inout Links, _ cache: FileCache
+  ) async throws(FlowError) {
+    let path = file.path
     switch file.content {
-    case .shared:
-      let path = file.path
-      work { () throws(SystemError) in
-        try Self.checkShared(path)
-      } then: { [self] result in
-        if case .failure(let error) = result { return then(.failure(.failed(error))) }
-        prepare(rest.dropFirst(), links, cache, then)
-      }
+    case .shared: try await loop.onHelperThread { try Self.checkShared(path) }
     case .object(let hash, let size):
-      guard let name = file.path.validFileName, let folder = links.folder else {
-        let error = FlowError(.error, "'\(file.path)' isn't a file's path")
-        return then(.failure(.failed(error)))
+      guard let name = path.validFileName, let folder = links.folder else {
+        throw FlowError(.error, "'\(path)' isn't a file's path")
       }
       let place: ByteString = "\(folder)/\(links.paths.count + 1)/\(name)"
-      link(hash, size, to: place, cache, isNew: false) { [self] result in
-        var links = links
-        switch result {
-        case .success: links.paths[file.path] = place
-        case .failure(.missing(let hashes)):
-          links.paths[file.path] = place
-          links.missing += hashes
-        case .failure(let problem): return then(.failure(problem))
+      if try await !link(hash, size, to: place, cache) {
+        if try await !receive(hash, size, cache) {
+          links.missing.append(hash)
+        } else if try await !link(hash, size, to: place, cache) {
+          throw FlowError(.error, "'\(cache.folder)' doesn't keep its files")
         }
-        prepare(rest.dropFirst(), links, cache, then)
       }
+      links.paths[path] = place
     }
   }
 
@@ -173,67 +130,33 @@ final class RemoteMachineFiles {
     guard status.kind == .file else { throw SystemError("'\(path)' is a \(status.kind.name)") }
   }
 
-  /// Makes a name for a content, which comes from the server unless it is in the cache.
+  /// Makes a name for a content, and returns whether the cache has it.
   private func link(
-    _ hash: ByteString, _ size: Int64, to place: ByteString, _ cache: FileCache, isNew: Bool,
-    _ then: @escaping (Result<Void, Problem>) -> Void
-  ) {
-    work { () throws(SystemError) in
+    _ hash: ByteString, _ size: Int64, to place: ByteString, _ cache: FileCache
+  ) async throws(FlowError) -> Bool {
+    try await loop.onHelperThread {
       if let folder = place.folderName { try Folders.make(folder) }
       return try cache.link(hash, size: size, to: place)
-    } then: { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(.failed(error)))
-      case .success(true): then(.success(()))
-      case .success(false) where isNew:
-        let text: ByteString = "'\(cache.folder)' doesn't keep its files"
-        then(.failure(.failed(FlowError(.error, text))))
-      case .success(false):
-        receive(hash, size, cache) { [self] result in
-          if case .failure(let problem) = result { return then(.failure(problem)) }
-          link(hash, size, to: place, cache, isNew: true, then)
-        }
-      }
     }
   }
 
-  /// Gets a content from the server into the cache.
+  /// Gets a content from the server into the cache; false if the server doesn't have it.
   private func receive(
-    _ hash: ByteString, _ size: Int64, _ cache: FileCache,
-    _ then: @escaping (Result<Void, Problem>) -> Void
-  ) {
-    if let waiting = arriving[hash] {
-      arriving[hash] = waiting + [then]
-      return
-    }
-    arriving[hash] = [then]
-    let path = cache.makePath()
-    let end = { [self] (result: Result<Void, Problem>) in
-      for then in arriving.removeValue(forKey: hash) ?? [] { then(result) }
-    }
-    work { () throws(SystemError) in
-      try cache.makeRoom(for: size)
-    } then: { [self] result in
-      if case .failure(let error) = result { return end(.failure(.failed(error))) }
-      objects.getFile(RemoteNeededFile.object(hash), path, digest: ObjectStore.digest(ofHash: hash))
-      {
-        [self] result in
-        switch result {
-        case .failure(let error):
-          // Its script has ended, but another one may wait for the same content.
-          objects.info(RemoteNeededFile.object(hash)) { result in
-            if case .success(nil) = result { return end(.failure(.missing([hash]))) }
-            end(.failure(.failed(error)))
-          }
-        case .success(false): end(.failure(.missing([hash])))
-        case .success(true):
-          work { () throws(SystemError) in
-            try cache.adopt(path, hash)
-          } then: { result in
-            end(result.mapError { .failed($0) })
-          }
-        }
+    _ hash: ByteString, _ size: Int64, _ cache: FileCache
+  ) async throws(FlowError) -> Bool {
+    try await arriving.value(hash) {
+      let (object, path) = (RemoteNeededFile.object(hash), cache.makePath())
+      try await loop.onHelperThread { try cache.makeRoom(for: size) }
+      do throws(FlowError) {
+        let digest = ObjectStore.digest(ofHash: hash)
+        guard try await objects.getFile(object, path, digest: digest) else { return false }
+      } catch {
+        // Its script has ended, but another one may wait for the same content.
+        do { if try await objects.info(object) == nil { return false } } catch {}
+        throw error
       }
+      try await loop.onHelperThread { try cache.adopt(path, hash) }
+      return true
     }
   }
 
@@ -242,65 +165,33 @@ final class RemoteMachineFiles {
   /// Sends the files of an output: the value with the paths for the script, and the files that it gets.
   func send(
     _ key: ByteString, _ value: FlowValue, _ files: RemoteJobFiles, _ links: Links,
-    script: ByteString, then: @escaping (Result<(FlowValue, [RemoteGivenFile]), FlowError>) -> Void
-  ) {
-    guard !value.isNull, let type = files.type(ofGiven: key) else {
-      return then(.success((value, [])))
-    }
+    script: ByteString
+  ) async throws(FlowError) -> (FlowValue, [RemoteGivenFile]) {
+    guard !value.isNull, let type = files.type(ofGiven: key) else { return (value, []) }
     if let wanted = type.mismatch(value.plain) {
       let error = FlowError.mismatchedOutput(key, value, wanted: wanted)
-      return then(
-        .failure(error.with { $0.message = "\(error.message), on \(machine)" }))
+      throw error.with { $0.message = "\(error.message), on \(machine)" }
     }
     // A file that the op has only passed on is one of the script.
     var own: [ByteString: ByteString] = [:]
     for (path, link) in links.paths { own[link] = path }
-    let paths = type.files(in: value).filter { own[$0] == nil && !files.shared.contains($0) }
-    send(paths[...], [], script) { [self] result in
-      switch result {
-      case .success(let sent): then(.success((value.replacingPaths(own), sent)))
-      case .failure(let error):
-        let text: ByteString =
-          "can't send the file of <\(key)> from \(machine): \(error.message)"
-        then(.failure(error.with { $0.message = text }))
+    var sent: [RemoteGivenFile] = []
+    for path in type.files(in: value) where own[path] == nil && !files.shared.contains(path) {
+      count += 1
+      let object: ByteString =
+        "result-\(script)-\(UInt64.random(in: 0 ... .max).hexadecimal)-\(count)"
+      do throws(FlowError) {
+        let info = try await objects.putFile(object, path)
+        sent.append(RemoteGivenFile(path: path, object: object, digest: info.digest))
+      } catch {
+        throw error.with {
+          $0.message = "can't send the file of <\(key)> from \(machine): \(error.message)"
+        }
       }
     }
-  }
-
-  private func send(
-    _ rest: ArraySlice<ByteString>, _ done: [RemoteGivenFile], _ script: ByteString,
-    _ then: @escaping (Result<[RemoteGivenFile], FlowError>) -> Void
-  ) {
-    guard let path = rest.first else { return then(.success(done)) }
-    count += 1
-    let object: ByteString =
-      "result-\(script)-\(UInt64.random(in: 0 ... .max).hexadecimal)-\(count)"
-    objects.putFile(object, path) { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let info):
-        let file = RemoteGivenFile(path: path, object: object, digest: info.digest)
-        send(rest.dropFirst(), done + [file], script, then)
-      }
-    }
+    return (value.replacingPaths(own), sent)
   }
 
   /// Deletes objects that no script gets.
-  func discard(_ files: [RemoteGivenFile]) {
-    for file in files { objects.delete(file.object) { _ in } }
-  }
-
-  /// Runs something that blocks.
-  private func work<Value: Sendable>(
-    _ body: @escaping @Sendable () throws(SystemError) -> Value,
-    then: @escaping (Result<Value, FlowError>) -> Void
-  ) {
-    loop.offload {
-      Result { () throws(FlowError) in
-        do throws(SystemError) { return try body() } catch { throw .from(error) }
-      }
-    } then: {
-      then($0)
-    }
-  }
+  func discard(_ files: [RemoteGivenFile]) { for file in files { objects.remove(file.object) } }
 }

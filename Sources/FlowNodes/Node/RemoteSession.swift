@@ -9,9 +9,7 @@ final class RemoteSession {
   let pool: WorkerPool
   let settings: RemoteJob.Settings
   /// The functions that have arrived, by the names of their objects.
-  private var codes: [ByteString: WorkerCode] = [:]
-  /// What waits for a function.
-  private var waiting: [ByteString: [(Result<WorkerCode, FlowError>) -> Void]] = [:]
+  private let codes: OncePerKey<ByteString, WorkerCode>
   /// When the script was last known to be there, and when it last had a job here: on the system's clock.
   var lastHeard = LuaVM.monotonicTime
   var lastUsed = LuaVM.monotonicTime
@@ -45,6 +43,7 @@ final class RemoteSession {
     self.pool = pool
     self.settings = settings
     self.queue = queue
+    codes = OncePerKey(queue.connection.loop)
   }
 
   /// Reports in one message have so many bytes at most, or are one.
@@ -80,103 +79,69 @@ final class RemoteSession {
       }
       let next = part.isEmpty ? rest.prefix(1) : part
       rest = rest.dropFirst(next.count)
-      send(next, RemoteProtocol.bundle(next.map(\.bytes)))
+      let isKept = next.contains { $0.isKept }
+      queue.connection.perform { [self] in
+        try await send(RemoteProtocol.bundle(next.map(\.bytes)), isKept: isKept)
+      } then: { result in
+        for report in next { report.then(result) }
+      }
     }
   }
 
   /// Passes reports to the script itself if it may have time for them, which is faster than the way through the stream: an
-  /// op, there and back, takes a fifth less time.
-  private func send(_ reports: ArraySlice<Outgoing>, _ bundle: [UInt8]) {
-    guard bundle.count <= Self.mostBytes, passing + bundle.count <= Self.mostPassing,
-      LuaVM.monotonicTime >= busyUntil, !reports.contains(where: \.isKept)
-    else { return store(reports, bundle) }
-    passing += bundle.count
-    pass(bundle) { [self] isTaken in
-      passing -= bundle.count
-      if !isTaken { busyUntil = LuaVM.monotonicTime.later(by: Self.longestBusy) }
+  /// op, there and back, takes a fifth less time. Else the server stores them until the script takes them.
+  private func send(_ bundle: [UInt8], isKept: Bool) async throws(FlowError) -> UInt64 {
+    if bundle.count <= Self.mostBytes, passing + bundle.count <= Self.mostPassing,
+      LuaVM.monotonicTime >= busyUntil, !isKept
+    {
+      passing += bundle.count
+      defer { passing -= bundle.count }
+      if try await pass(bundle) { return 0 }
+      busyUntil = LuaVM.monotonicTime.later(by: Self.longestBusy)
       // A script that has ended reads nothing any more.
-      guard isTaken || isOver else { return store(reports, bundle) }
-      for report in reports { report.then(.success(0)) }
+      if isOver { return 0 }
+    }
+    do throws(FlowError) {
+      let number = try await queue.report(bundle, script: script)
+      stored = max(stored, number)
+      return number
+    } catch {
+      // It has room again once the jobs that the reports are about are removed.
+      if error.jetStreamCode != nil, try await pass(bundle) { return 0 }
+      throw error
     }
   }
 
-  /// Has the server store reports until the script takes them.
-  private func store(_ reports: ArraySlice<Outgoing>, _ bundle: [UInt8]) {
-    queue.report(bundle, script: script) { [self] result in
-      switch result {
-      case .success(let number):
-        stored = max(stored, number)
-      case .failure(let error) where error.jetStreamCode != nil:
-        // It has room again once the jobs that the reports are about are removed.
-        return pass(bundle) { isTaken in
-          for report in reports { report.then(isTaken ? .success(0) : result) }
-        }
-      case .failure: break
-      }
-      for report in reports { report.then(result) }
-    }
-  }
-
-  private func pass(_ bundle: [UInt8], then: @escaping (_ isTaken: Bool) -> Void) {
-    queue.ask(script, RemoteQuestion.reports(bundle, after: stored).bytes) { reply in
-      then(reply.flatMap { RemoteQuestion.readReply($0) } != nil)
-    }
-  }
-
-  /// The functions with names.
-  func codes(
-    _ names: Set<ByteString>, from queue: RemoteQueue,
-    then: @escaping ([ByteString: Result<WorkerCode, FlowError>]) -> Void
-  ) {
-    var results: [ByteString: Result<WorkerCode, FlowError>] = [:]
-    for name in names {
-      code(name, from: queue) { result in
-        results[name] = result
-        if results.count == names.count { then(results) }
-      }
-    }
+  private func pass(_ bundle: [UInt8]) async throws(FlowError) -> Bool {
+    let reply = try await queue.ask(script, RemoteQuestion.reports(bundle, after: stored).bytes)
+    return reply.flatMap { RemoteQuestion.readReply($0) } != nil
   }
 
   /// The function with a name; it comes from the server once.
-  func code(
-    _ name: ByteString, from queue: RemoteQueue,
-    then: @escaping (Result<WorkerCode, FlowError>) -> Void
-  ) {
-    if let known = codes[name] { return then(.success(known)) }
-    if waiting[name] != nil {
-      waiting[name]?.append(then)
-      return
-    }
-    waiting[name] = [then]
-    queue.objects.get(name) { [weak self] result in
-      guard let self else { return }
-      let made = result.flatMap { bytes -> Result<WorkerCode, FlowError> in
-        guard let bytes else {
-          return .failure(FlowError(.error, "the code of the op isn't on the server any more"))
-        }
-        return self.made(name, bytes, queue.seal)
+  func code(_ name: ByteString) async throws(FlowError) -> WorkerCode {
+    try await codes.value(name) {
+      guard let bytes = try await queue.objects.get(name) else {
+        throw FlowError(.error, "the code of the op isn't on the server any more")
       }
-      if case .success(let code) = made { codes[name] = code }
-      for then in waiting.removeValue(forKey: name) ?? [] { then(made) }
+      return try made(name, bytes)
     }
   }
 
   private func made(
-    _ name: ByteString, _ bytes: ByteString, _ seal: RemoteSeal?
-  ) -> Result<WorkerCode, FlowError> {
-    do throws(SystemError) {
-      // Bytecode is executed as it is.
-      let digest = try FileHash.sha256.digest(of: bytes, Cancellation())
-      let opened = seal.map { $0.open(code: bytes.bytes) } ?? bytes.bytes
-      guard digest == name, let opened, let content = RemoteCode.read(opened) else {
-        return .failure(FlowError(.error, "the code of the op isn't what its script has sent"))
-      }
-      return .success(
-        WorkerCode(
-          id: pool.makeNumber(), package: CodePackage(trusting: content.function.bytes),
-          modules: content.modules, native: content.native))
-    } catch {
-      return .failure(.from(error))
+    _ name: ByteString, _ bytes: ByteString
+  ) throws(FlowError) -> WorkerCode {
+    let digest: ByteString
+    // Bytecode is executed as it is.
+    do throws(SystemError) { digest = try FileHash.sha256.digest(of: bytes, Cancellation()) } catch
+    {
+      throw .from(error)
     }
+    let opened = queue.seal.map { $0.open(code: bytes.bytes) } ?? bytes.bytes
+    guard digest == name, let opened, let content = RemoteCode.read(opened) else {
+      throw FlowError(.error, "the code of the op isn't what its script has sent")
+    }
+    return WorkerCode(
+      id: pool.makeNumber(), package: CodePackage(trusting: content.function.bytes),
+      modules: content.modules, native: content.native)
   }
 }

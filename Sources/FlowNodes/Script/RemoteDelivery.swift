@@ -19,7 +19,6 @@ final class RemoteDelivery {
   /// The temporary folder with those files that don't go below the folder of the process.
   private var folder: ByteString?
   private var count = 0
-  private typealias News = RemoteReport.News
 
   init(_ objects: ObjectStore, _ loop: EventLoop, from machine: ByteString) {
     self.objects = objects
@@ -29,42 +28,29 @@ final class RemoteDelivery {
 
   /// Gets all files; the result has values with the paths that they have here.
   func fetch(
-    _ news: [RemoteReport.News], _ host: ScriptHost,
-    then: @escaping (Result<[RemoteReport.News], FlowError>) -> Void
-  ) {
-    fetch(news[...], [], host, then)
-  }
-
-  private func fetch(
-    _ rest: ArraySlice<News>, _ done: [News], _ host: ScriptHost,
-    _ then: @escaping (Result<[News], FlowError>) -> Void
-  ) {
-    guard let next = rest.first else {
-      // The run of the op keeps the folder.
-      let kept = folder.map { [News.event(.folder($0), age: 0)] } ?? []
-      return then(.success(kept + done))
-    }
-    guard case .files(let key, let value, let batch, let files) = next else {
-      return fetch(rest.dropFirst(), done + [next], host, then)
-    }
-    fetch(files[...], [:]) { [self] result in
-      do throws(FlowError) {
-        let paths = try result.get()
+    _ news: [RemoteReport.News], _ host: ScriptHost
+  ) async throws(FlowError) -> [RemoteReport.News] {
+    var fetched: [RemoteReport.News] = []
+    for next in news {
+      guard case .files(let key, let value, let batch, let files) = next else {
+        fetched.append(next)
+        continue
+      }
+      do {
+        var paths: [ByteString: ByteString] = [:]
+        for file in files { paths[file.path] = try await fetch(file) }
         var moved = WireBatch()
-        let wired: WireValue
-        do {
-          wired = try host.wire(host.value(value, in: batch).replacingPaths(paths), &moved)
-        } catch {
-          throw .from(error)
-        }
-        fetch(
-          rest.dropFirst(), done + [.event(.set(key, wired, moved), age: 0)], host, then)
+        let wired = try host.wire(host.value(value, in: batch).replacingPaths(paths), &moved)
+        fetched.append(.event(.set(key, wired, moved), age: 0))
       } catch {
-        let text: ByteString =
-          "can't get the file of <\(key)> from \(machine): \(error.message)"
-        then(.failure(error.with { $0.message = text }))
+        let error = FlowError.from(error)
+        throw error.with {
+          $0.message = "can't get the file of <\(key)> from \(machine): \(error.message)"
+        }
       }
     }
+    // The run of the op keeps the folder.
+    return (folder.map { [.event(.folder($0), age: 0)] } ?? []) + fetched
   }
 
   /// The path for a file that an op has given: the same one if it is relative, below the folder of the process; else
@@ -85,38 +71,17 @@ final class RemoteDelivery {
     }
   }
 
-  private func fetch(
-    _ rest: ArraySlice<RemoteGivenFile>, _ done: [ByteString: ByteString],
-    _ then: @escaping (Result<[ByteString: ByteString], FlowError>) -> Void
-  ) {
-    guard let file = rest.first else { return then(.success(done)) }
-    let place: ByteString
-    do throws(FlowError) { place = try self.place(for: file.path) } catch {
-      return then(.failure(error))
+  /// Gets a file, and returns its path.
+  private func fetch(_ file: RemoteGivenFile) async throws(FlowError) -> ByteString {
+    let place = try place(for: file.path)
+    try await loop.onHelperThread {
+      if let folder = place.folderName { try Folders.make(folder) }
     }
-    loop.offload {
-      Result { () throws(FlowError) in
-        do throws(SystemError) {
-          if let folder = place.folderName { try Folders.make(folder) }
-        } catch {
-          throw .from(error)
-        }
-      }
-    } then: { [self] result in
-      if case .failure(let error) = result { return then(.failure(error)) }
-      objects.getFile(file.object, place, digest: file.digest) { [self] result in
-        switch result {
-        case .failure(let error): then(.failure(error))
-        case .success(false):
-          then(.failure(FlowError(.error, "'\(file.path)' isn't on the server any more")))
-        case .success(true):
-          objects.delete(file.object) { _ in }
-          var all = done
-          all[file.path] = place
-          fetch(rest.dropFirst(), all, then)
-        }
-      }
+    guard try await objects.getFile(file.object, place, digest: file.digest) else {
+      throw FlowError(.error, "'\(file.path)' isn't on the server any more")
     }
+    objects.remove(file.object)
+    return place
   }
 }
 

@@ -28,8 +28,8 @@ final class RemoteDispatcher {
   private var ending: NATSConnection?
   private var jobs: [UInt64: Job] = [:]
   /// What has to be on the server before jobs that need it.
-  private var codes = OncePerKey<ByteString>()
-  private var consumers = OncePerKey<RemoteTags>()
+  private var codes: OncePerKey<ByteString, ObjectInfo>
+  private var consumers: OncePerKey<RemoteTags, ByteString>
   private var uploads: RemoteUploads?
   /// The job whose next loss would be the last one, and those that wait for its end: each of them may be what has ended the
   /// machines of all.
@@ -57,6 +57,7 @@ final class RemoteDispatcher {
   init(_ host: ScriptHost, _ settings: RemoteSettings) throws(FlowError) {
     self.host = host
     loop = host.loop
+    (codes, consumers) = (OncePerKey(host.loop), OncePerKey(host.loop))
     self.settings = settings
     keptResults = RemoteKeptResults(host.keeping?.lineage)
     id = keptResults.script
@@ -210,9 +211,10 @@ final class RemoteDispatcher {
 
   private func open() {
     link = .opening
-    RemoteQueue.open(
-      settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop
-    ) { [weak self] result in
+    loop.perform { [settings, seal, loop] in
+      try await RemoteQueue.open(
+        settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop)
+    } then: { [weak self] result in
       guard let self else {
         if case .success(let queue) = result { queue.close() }
         return
@@ -226,7 +228,7 @@ final class RemoteDispatcher {
 
   private func failed(_ error: FlowError) {
     link = .closed
-    (codes, consumers, uploads) = (OncePerKey(), OncePerKey(), nil)
+    (codes, consumers, uploads) = (OncePerKey(loop), OncePerKey(loop), nil)
     outbox = nil
     reports?.stop()
     order = nil
@@ -259,8 +261,10 @@ final class RemoteDispatcher {
       outbox = RemoteOutbox(
         queue, id, machines, loop, message: { [weak self] in self?.message($0) },
         failed: { [weak self] in self?.end($0, $1) })
-      keptResults.read(from: queue) { [weak self] in
-        guard let self, !queue.connection.isClosed else { return }
+      queue.connection.perform { [keptResults] in
+        await keptResults.read(from: queue)
+      } then: { [weak self] _ in
+        guard let self else { return }
         link = .open(queue)
         connectedAt = LuaVM.monotonicTime
         for job in jobs.values.sorted(by: { $0.number < $1.number }) { proceed(job, queue) }
@@ -275,12 +279,14 @@ final class RemoteDispatcher {
       queue.close()
       self?.failed(error)
     }
-    queue.reports(of: id) { [weak self] in
-      self?.reports?.demand += 1
-      self?.order?.take($0)
-    } failed: { [weak self] error in
-      guard error.jetStreamCode == JetStreamProblem.missingConsumer else { return fail(error) }
-      self?.receiveReports(from: queue) {}
+    queue.connection.perform { [id, weak self] in
+      try await queue.reports(of: id) {
+        self?.reports?.demand += 1
+        self?.order?.take($0)
+      } failed: { error in
+        guard error.jetStreamCode == JetStreamProblem.missingConsumer else { return fail(error) }
+        self?.receiveReports(from: queue) {}
+      }
     } then: { [weak self] result in
       switch result {
       case .failure(let error): fail(error)
@@ -302,62 +308,59 @@ final class RemoteDispatcher {
     for job in jobs.values.sorted(by: { $0.number < $1.number }) {
       perform(job.state.reconnected(at: now, absence: now - lostAt), job)
     }
-    for tags in consumers.keys { queue.ensureConsumer(tags: tags.token) { _ in } }
-    queue.alignReports(of: id) { [weak self] wereLost in
-      guard wereLost, let self else { return }
+    for tags in consumers.keys {
+      queue.connection.perform { try await queue.ensureConsumer(tags: tags.token) }
+    }
+    queue.connection.perform { [id] in
+      try await queue.alignReports(of: id)
+    } then: { [weak self] wereLost in
+      guard case .success(true) = wereLost, let self else { return }
       for job in jobs.values.sorted(by: { $0.number < $1.number }) { putAgain(job) }
     }
   }
 
   /// Puts a job into the queue, once the server has what it needs.
   private func proceed(_ job: Job, _ queue: RemoteQueue) {
-    guard jobs[job.number] === job, job.stop == nil else { return }
+    guard isWanted(job) else { return }
     if job.wasInterrupted, let report = keptResults.take(job.identity, as: job.number) {
       // Not while the op begins.
       return loop.enqueue { [weak self] in
-        guard let self, jobs[job.number] === job, job.stop == nil else { return }
+        guard let self, isWanted(job) else { return }
         let text: ByteString = "\(report.lane) has finished it for an earlier process of the script"
         job.task.handle(WorkerReport.JobEvent(id: job.number, time: loop.now(), what: .log(text)))
         handle(report, queue)
       }
     }
-    guard codes.isDone(job.code.name) else {
-      return codes.need(job.code.name, then: prepared(job, queue)) { end in
-        queue.objects.put(job.code.name, ByteString(job.code.bytes)) { end($0.failure) }
-      }
+    if job.files != nil, codes[job.code.name] != nil, consumers[job.tags] != nil {
+      outbox?.put(job)
+      return
     }
-    guard consumers.isDone(job.tags) else {
-      return consumers.need(job.tags, then: prepared(job, queue)) { end in
-        queue.ensureConsumer(tags: job.tags.token) { end($0.failure) }
-      }
-    }
-    if job.files == nil { return sendFiles(of: job, queue) }
-    outbox?.put(job)
-  }
-
-  private func sendFiles(of job: Job, _ queue: RemoteQueue) {
-    uploads?.prepare(job.opFiles.needs) { [weak self] result in
-      guard let self, jobs[job.number] === job else { return }
-      switch result {
-      case .success(let needs):
-        job.files = RemoteJobFiles(
-          needs: needs, gives: job.opFiles.gives, shared: settings.shared)
-        perform(job.state.filesAreSent(at: LuaVM.monotonicTime), job)
-      case .failure(let error): end(job, error)
-      }
+    queue.connection.perform { [self] in
+      try await prepare(job, queue)
+    } then: { [weak self] result in
+      if let error = result.failure { self?.end(job, error) } else { self?.proceed(job, queue) }
     }
   }
 
-  /// What follows for a job when the server has something that it needs, or doesn't take it.
-  private func prepared(_ job: Job, _ queue: RemoteQueue) -> (FlowError?) -> Void {
-    { [weak self] error in
-      if let error { self?.end(job, error) } else { self?.proceed(job, queue) }
+  /// Whether a job is to be executed.
+  private func isWanted(_ job: Job) -> Bool { jobs[job.number] === job && job.stop == nil }
+
+  /// Brings to the server what a job needs.
+  private func prepare(_ job: Job, _ queue: RemoteQueue) async throws(FlowError) {
+    try await codes.value(job.code.name) {
+      try await queue.objects.put(job.code.name, ByteString(job.code.bytes))
     }
+    try await consumers.value(job.tags) { try await queue.ensureConsumer(tags: job.tags.token) }
+    guard isWanted(job), job.files == nil, let uploads else { return }
+    let needs = try await uploads.prepare(job.opFiles.needs)
+    guard jobs[job.number] === job else { return }
+    job.files = RemoteJobFiles(needs: needs, gives: job.opFiles.gives, shared: settings.shared)
+    _ = job.state.filesAreSent(at: LuaVM.monotonicTime)
   }
 
   /// The message of a job; nil if it isn't to be executed, or not yet.
   private func message(_ job: Job) -> [UInt8]? {
-    guard jobs[job.number] === job, job.stop == nil, let files = job.files else { return nil }
+    guard isWanted(job), let files = job.files else { return nil }
     if let message = job.message, message.round == job.state.round { return message.bytes }
     let bytes = RemoteJob(
       number: job.number, round: job.state.round, code: job.code.name,
@@ -455,7 +458,7 @@ final class RemoteDispatcher {
 
   private func removeFiles(_ news: [RemoteReport.News]) {
     guard case .open(let queue) = link else { return }
-    for file in news.files { queue.objects.delete(file.object) { _ in } }
+    for file in news.files { queue.objects.remove(file.object) }
   }
 
   /// Gets the files of the last report about a job before the report counts.
@@ -463,7 +466,9 @@ final class RemoteDispatcher {
     guard case .open(let queue) = link else { return }
     let delivery = RemoteDelivery(queue.objects, loop, from: job.state.machine)
     job.delivered = delivery
-    delivery.fetch(news, host) { [weak self] result in
+    queue.connection.perform { [host] in
+      try await delivery.fetch(news, host)
+    } then: { [weak self] result in
       guard let self, jobs[job.number] === job, job.delivered === delivery else { return }
       switch result {
       case .success(let news):

@@ -88,19 +88,9 @@ final class RemoteKeptResults {
   // MARK: Of earlier processes
 
   /// Reads what machines have finished for earlier processes. Without it ops are executed again.
-  func read(from queue: RemoteQueue, then: @escaping () -> Void) {
+  func read(from queue: RemoteQueue) async {
     self.queue = queue
-    read(earlier[...], queue, then)
-  }
-
-  private func read(
-    _ scripts: ArraySlice<ByteString>, _ queue: RemoteQueue, _ then: @escaping () -> Void
-  ) {
-    guard let script = scripts.first else { return then() }
-    queue.storedReports(of: script) { [weak self] result in
-      self?.note((try? result.get()) ?? [])
-      self?.read(scripts.dropFirst(), queue, then)
-    }
+    for script in earlier { note((try? await queue.storedReports(of: script)) ?? []) }
   }
 
   private struct HandOut: Hashable {

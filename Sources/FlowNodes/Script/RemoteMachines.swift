@@ -122,41 +122,26 @@ extension RemoteMachines {
 
   /// Asks which machines are there, and waits a second for their answers.
   package static func ask(
-    _ settings: RemoteSettings, on loop: EventLoop,
-    then: @escaping (Result<[Answer], FlowError>) -> Void
-  ) {
-    let seal: RemoteSeal?
-    do throws(FlowError) { seal = try settings.seal() } catch { return then(.failure(error)) }
-    RemoteQueue.open(
-      settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop
-    ) { result in
-      let queue: RemoteQueue
-      switch result {
-      case .failure(let error): return then(.failure(error))
-      case .success(let open): queue = open
-      }
-      let answers = Answers()
-      let began = LuaVM.monotonicTime
-      let inbox = "_INBOX.\(UInt64.random(in: 0 ... .max).hexadecimal)" as ByteString
-      do throws(FlowError) {
-        try queue.connection.subscribe(inbox) { message in
-          let bytes = message.data.bytes
-          guard let info = RemoteMachineInfo.read(bytes) else { return }
-          answers.list.append(
-            Answer(
-              info: info, delay: .nanoseconds(LuaVM.monotonicTime - began),
-              refusal: refusal(of: info, bytes, seal)))
-        }
-        try queue.connection.publish("flowlua.who", "", reply: inbox)
-      } catch {
-        queue.close()
-        return then(.failure(error))
-      }
-      _ = loop.scheduleOutside(after: .seconds(1)) {
-        queue.close()
-        then(.success(answers.list.sorted { $0.info.name < $1.info.name }))
-      }
+    _ settings: RemoteSettings, on loop: EventLoop
+  ) async throws(FlowError) -> [Answer] {
+    let seal = try settings.seal()
+    let queue = try await RemoteQueue.open(
+      settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop)
+    defer { queue.close() }
+    var answers: [Answer] = []
+    let began = LuaVM.monotonicTime
+    let inbox = NATSConnection.newInbox()
+    try queue.connection.subscribe(inbox) { message in
+      let bytes = message.data.bytes
+      guard let info = RemoteMachineInfo.read(bytes) else { return }
+      answers.append(
+        Answer(
+          info: info, delay: .nanoseconds(LuaVM.monotonicTime - began),
+          refusal: refusal(of: info, bytes, seal)))
     }
+    try queue.connection.publish("flowlua.who", "", reply: inbox)
+    try await loop.pause(.seconds(1))
+    return answers.sorted { $0.info.name < $1.info.name }
   }
 
   private static func refusal(
@@ -166,9 +151,5 @@ extension RemoteMachines {
     if !info.isCompatible(withKey: key) { return info.problem(withKey: key) }
     if let seal, !seal.isProven(bytes) { return "it has no proof of its FLOWLUA_REMOTE_KEY" }
     return nil
-  }
-
-  private final class Answers {
-    var list: [Answer] = []
   }
 }

@@ -179,14 +179,15 @@ final class RemoteOutbox {
     lastParcel += 1
     line(parcel.tags).underway += 1
     line(parcel.tags).queued += 1
-    queue.submit(
-      bytes, tags: parcel.tags.token, script: script, key: "\(script)-\(mark)-\(lastParcel)"
-    ) { [weak self] result in
+    let key: ByteString = "\(script)-\(mark)-\(lastParcel)"
+    queue.connection.perform { [queue, script] in
+      try await queue.submit(bytes, tags: parcel.tags.token, script: script, key: key)
+    } then: { [weak self] result in
       guard let self else { return }
       switch result {
       case .success(let sequence):
         parcel.sequence = sequence
-        if parcel.jobs.isEmpty { queue.withdraw(sequence) }
+        if parcel.jobs.isEmpty { forget(parcel, sequence) }
       case .failure(let error):
         for job in parcel.jobs { failed(job, error) }
       }
@@ -199,7 +200,11 @@ final class RemoteOutbox {
     parcel.remove(job)
     guard parcel.jobs.isEmpty else { return }
     ended(parcel)
-    guard let sequence = parcel.sequence else { return }
+    if let sequence = parcel.sequence { forget(parcel, sequence) }
+  }
+
+  /// All jobs of a message have ended.
+  private func forget(_ parcel: RemoteParcel, _ sequence: UInt64) {
     // One that no machine has was sent again, while another machine had the job.
     if parcel.isHandedOut { queue.forget(sequence) } else { queue.withdraw(sequence) }
   }

@@ -29,7 +29,9 @@ final class RemoteReportOrder {
   func take(_ message: JetStreamMessage) {
     let slot = Slot(message)
     slots.append(slot)
-    queue.bytes(of: message) { [weak self] result in
+    queue.connection.perform { [queue] in
+      try await queue.bytes(of: message)
+    } then: { [weak self] result in
       slot.bytes = result
       self?.passOn()
     }

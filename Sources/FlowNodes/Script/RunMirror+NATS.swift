@@ -33,8 +33,8 @@ private final class NATSMirror: MirrorConnection {
     self.settings = settings
     let seal = try settings.seal()
     let loop = loop
-    stream = try Self.wait(on: loop) { then in
-      KeepStream.open(settings.servers, seal: seal, on: loop, then: then)
+    stream = try Self.wait(on: loop) {
+      try await KeepStream.open(settings.servers, seal: seal, on: loop)
     }
   }
 
@@ -50,10 +50,10 @@ private final class NATSMirror: MirrorConnection {
   var place: ByteString { settings.place }
 
   private static func wait<Value>(
-    on loop: EventLoop, _ start: (@escaping (Result<Value, FlowError>) -> Void) -> Void
+    on loop: EventLoop, _ body: @escaping () async throws -> Value
   ) throws(FlowError) -> Value {
     var result: Result<Value, FlowError>?
-    start { result = $0 }
+    loop.perform(body) { result = $0 }
     _ = loop.run { result != nil }
     guard let result else {
       throw FlowError(.error, "the connection to the server of NATS has ended")
@@ -62,9 +62,9 @@ private final class NATSMirror: MirrorConnection {
   }
 
   private func wait<Value>(
-    _ start: (@escaping (Result<Value, FlowError>) -> Void) -> Void
+    _ body: @escaping (KeepStream) async throws -> Value
   ) throws(FlowError) -> Value {
-    try Self.wait(on: loop, start)
+    try Self.wait(on: loop) { [stream] in try await body(stream) }
   }
 
   // MARK: Messages
@@ -79,9 +79,8 @@ private final class NATSMirror: MirrorConnection {
     defer { beats.stop() }
     while true {
       do throws(FlowError) {
-        let published = try wait { then in
-          stream.publish(
-            bytes, script: run.script, run: run.id, after: last, id: id, then: then)
+        let published = try wait {
+          try await $0.publish(bytes, script: run.script, run: run.id, after: last, id: id)
         }
         switch published {
         case .stored(let sequence): return .stored(sequence)
@@ -105,7 +104,7 @@ private final class NATSMirror: MirrorConnection {
   }
 
   func last(of run: MirroredRun) throws(FlowError) -> MirroredBytes? {
-    let found = try wait { stream.last(script: run.script, run: run.id, then: $0) }
+    let found = try wait { try await $0.last(script: run.script, run: run.id) }
     return found.map { MirroredBytes(sequence: $0.sequence, bytes: $0.bytes) }
   }
 
@@ -122,14 +121,14 @@ private final class NATSMirror: MirrorConnection {
     of run: MirroredRun, after first: UInt64, upTo last: UInt64
   ) throws(FlowError) -> [KeepStream.Payload] {
     try wait {
-      stream.read(script: run.script, run: run.id, after: first, upTo: last, then: $0)
+      try await $0.read(script: run.script, run: run.id, after: first, upTo: last)
     }
   }
 
   func remove(_ run: MirroredRun) throws(FlowError) {
     guard let last = try last(of: run) else { return }
     let payloads = try payloads(of: run, after: 0, upTo: last.sequence)
-    try wait { stream.remove(script: run.script, run: run.id, payloads, then: $0) }
+    try wait { try await $0.remove(script: run.script, run: run.id, payloads) }
   }
 
   // MARK: Runs
@@ -138,7 +137,7 @@ private final class NATSMirror: MirrorConnection {
     of script: ByteString?
   ) throws(FlowError) -> [(run: MirroredRun, last: MirroredBytes)] {
     var runs: [(run: MirroredRun, last: MirroredBytes)] = []
-    for payload in try wait({ stream.lastMessages(of: script, then: $0) }) {
+    for payload in try wait({ try await $0.lastMessages(of: script) }) {
       guard let name = payload.name else { continue }
       runs.append((MirroredRun(script: name.script, id: name.run), try content(of: payload)))
     }
@@ -146,16 +145,16 @@ private final class NATSMirror: MirrorConnection {
   }
 
   private func content(of payload: KeepStream.Payload) throws(FlowError) -> MirroredBytes {
-    let bytes = try wait { then in stream.bytes(of: payload) { then(.success($0)) } }
+    let bytes = try wait { try await $0.bytes(of: payload) }
     return MirroredBytes(sequence: payload.sequence, bytes: bytes)
   }
 
   func hasUnreadableRuns(of script: ByteString) throws(FlowError) -> Bool {
-    try wait { stream.hasRunsOfOtherKey(script: script, then: $0) }
+    try wait { try await $0.hasRunsOfOtherKey(script: script) }
   }
 
   func hashKey(orElse own: [UInt8]) throws(FlowError) -> [UInt8] {
-    try wait { stream.hashKey(orElse: own, then: $0) }
+    try wait { try await $0.hashKey(orElse: own) }
   }
 
   // MARK: Signs of life

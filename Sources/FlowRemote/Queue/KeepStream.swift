@@ -16,8 +16,9 @@ package final class KeepStream {
 
   static let name: ByteString = "FLOWLUA_KEEP"
   private static let bucket: ByteString = "flowlua-keep"
-  /// How long nothing may come while messages are read.
+  /// How long nothing may come while messages are read, and how many may be on their way.
   private static let patience = Duration.seconds(30)
+  private static let window = 1000
 
   /// A message of the stream.
   package struct Message: Sendable {
@@ -44,31 +45,15 @@ package final class KeepStream {
 
   /// Connects, and makes the stream and its bucket unless they are there.
   package static func open(
-    _ settings: NATSSettings, seal: RemoteSeal?, on loop: EventLoop,
-    then: @escaping (Result<KeepStream, FlowError>) -> Void
-  ) {
-    NATSConnection.connect(settings, bucket: bucket, on: loop) { result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let (stream, objects)):
-        let made = KeepStream(stream, objects, seal)
-        made.prepare(objects) { error in
-          guard let error else { return then(.success(made)) }
-          stream.connection.close()
-          then(.failure(error))
-        }
-      }
-    }
-  }
-
-  private func prepare(_ objects: ObjectStore, _ then: @escaping (FlowError?) -> Void) {
-    var settings = StreamSettings(Self.name, subjects: ["flowlua.keep.>"])
-    settings.replicas = RemoteQueue.copies
-    // A run whose oldest messages are gone can't be continued.
-    settings.discard = .new
-    stream.ensureStream(settings) { result in
-      if case .failure(let error) = result { return then(error) }
-      objects.ensureBucket(replicas: RemoteQueue.copies, then: then)
+    _ settings: NATSSettings, seal: RemoteSeal?, on loop: EventLoop
+  ) async throws(FlowError) -> KeepStream {
+    try await NATSConnection.open(settings, bucket: bucket, on: loop) { stream, objects in
+      var settings = StreamSettings(name, subjects: ["flowlua.keep.>"])
+      settings.replicas = RemoteQueue.copies
+      // A run whose oldest messages are gone can't be continued.
+      settings.discard = .new
+      try await stream.ensureStream(settings)
+      return KeepStream(stream, objects, seal)
     }
   }
 
@@ -127,65 +112,40 @@ package final class KeepStream {
   /// What messages are sealed for: all of the stream's have keys of their own.
   private static let purpose: ByteString = "keep"
 
-  private func message(_ stored: StoredMessage, _ then: @escaping (Message) -> Void) {
-    let id = stored.headers.first { $0.name == "Nats-Msg-Id" }?.value
-    content(of: stored.data, stored.subject) { bytes in
-      then(Message(sequence: stored.sequence, bytes: bytes, id: id))
-    }
-  }
-
   private func content(
-    of payload: ByteString, _ subject: ByteString, _ then: @escaping ([UInt8]?) -> Void
-  ) {
-    payloads.content(of: payload) { [seal] result in
-      guard let bytes = (try? result.get()) ?? nil else { return then(nil) }
-      then(seal.map { $0.open(bytes, for: subject, of: Self.purpose) } ?? bytes)
+    of payload: ByteString, _ subject: ByteString
+  ) async throws(FlowError) -> [UInt8]? {
+    let bytes: [UInt8]?
+    do throws(FlowError) { bytes = try await payloads.content(of: payload) } catch {
+      if connection.isClosed { throw error }
+      bytes = nil
     }
+    guard let bytes, let seal else { return bytes }
+    return seal.open(bytes, for: subject, of: Self.purpose)
   }
 
-  private func last(
-    of subject: ByteString, _ then: @escaping (Result<Message?, FlowError>) -> Void
-  ) {
-    stream.getLastMessage(Self.name, subject) { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(nil): then(.success(nil))
-      case .success(let stored?): message(stored) { then(.success($0)) }
-      }
-    }
+  private func last(of subject: ByteString) async throws(FlowError) -> Message? {
+    guard let stored = try await stream.getLastMessage(Self.name, subject) else { return nil }
+    return Message(
+      sequence: stored.sequence, bytes: try await content(of: stored.data, stored.subject),
+      id: stored.headers.first { $0.name == "Nats-Msg-Id" }?.value)
   }
 
   private func publish(
-    _ bytes: [UInt8], to subject: ByteString, after sequence: UInt64, id: ByteString,
-    _ then: @escaping (Result<Published, FlowError>) -> Void
-  ) {
-    let sealed: [UInt8]
+    _ bytes: [UInt8], to subject: ByteString, after sequence: UInt64, id: ByteString
+  ) async throws(FlowError) -> Published {
+    let sealed = try seal?.seal(bytes, for: subject, of: Self.purpose) ?? bytes
+    let payload = try await payloads.make(of: sealed)
+    let expected = NATSHeader("Nats-Expected-Last-Subject-Sequence", "\(sequence)")
     do throws(FlowError) {
-      sealed = try seal?.seal(bytes, for: subject, of: Self.purpose) ?? bytes
+      return .stored(try await stream.publish(subject, payload, id: id, headers: [expected]))
     } catch {
-      return then(.failure(error))
+      guard error.jetStreamCode == JetStreamProblem.otherLastMessage else { throw error }
     }
-    payloads.make(of: sealed) { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let payload):
-        let expected = NATSHeader("Nats-Expected-Last-Subject-Sequence", "\(sequence)")
-        stream.publish(subject, payload, id: id, headers: [expected]) { [self] result in
-          switch result {
-          case .success(let sequence): then(.success(.stored(sequence)))
-          case .failure(let error) where error.jetStreamCode == JetStreamProblem.otherLastMessage:
-            // It may be this very message, sent before a connection was lost.
-            last(of: subject) { result in
-              then(
-                result.map { last in
-                  last?.id == id ? .stored(last?.sequence ?? 0) : .outdated(last)
-                })
-            }
-          case .failure(let error): then(.failure(error))
-          }
-        }
-      }
-    }
+    // It may be this very message, sent before a connection was lost.
+    let last = try await last(of: subject)
+    if let last, last.id == id { return .stored(last.sequence) }
+    return .outdated(last)
   }
 
   /// Whether a failure may pass: a connection that is lost, a cluster without a leader.
@@ -204,79 +164,66 @@ package final class KeepStream {
   ///   - run: The id of the run.
   ///   - sequence: The number of the run's last message; 0 for none.
   ///   - id: The message's id, unique; for a second attempt the same one.
-  ///   - then: Gets what has become of it.
+  /// - Returns: What has become of it.
   package func publish(
-    _ bytes: [UInt8], script: ByteString, run: ByteString, after sequence: UInt64, id: ByteString,
-    then: @escaping (Result<Published, FlowError>) -> Void
-  ) {
-    publish(bytes, to: subject(script, run), after: sequence, id: id, then)
+    _ bytes: [UInt8], script: ByteString, run: ByteString, after sequence: UInt64, id: ByteString
+  ) async throws(FlowError) -> Published {
+    try await publish(bytes, to: subject(script, run), after: sequence, id: id)
   }
 
   /// The last message of a run; nil if there is none.
   package func last(
-    script: ByteString, run: ByteString, then: @escaping (Result<Message?, FlowError>) -> Void
-  ) {
-    last(of: subject(script, run), then)
+    script: ByteString, run: ByteString
+  ) async throws(FlowError) -> Message? {
+    try await last(of: subject(script, run))
   }
 
   /// The last messages of the runs of a script, or of all scripts for nil.
-  package func lastMessages(
-    of script: ByteString?, then: @escaping (Result<[Payload], FlowError>) -> Void
-  ) {
+  package func lastMessages(of script: ByteString?) async throws(FlowError) -> [Payload] {
     let filter: ByteString = "flowlua.keep.\(key).run.\(script.map { Self.token($0) } ?? "*").*"
-    read(filter, .lastOfEachSubject, upTo: .max, then)
+    return try await read(filter, .lastOfEachSubject, upTo: .max)
   }
 
   /// Whether there are runs of a script that another key seals, or none.
-  package func hasRunsOfOtherKey(
-    script: ByteString, then: @escaping (Result<Bool, FlowError>) -> Void
-  ) {
+  package func hasRunsOfOtherKey(script: ByteString) async throws(FlowError) -> Bool {
     let own = "flowlua.keep.\(key).".bytes
-    stream.subjects(Self.name, "flowlua.keep.*.run.\(Self.token(script)).*") { result in
-      then(result.map { $0.contains { !$0.bytes.starts(with: own) } })
-    }
+    let subjects = try await stream.subjects(
+      Self.name, "flowlua.keep.*.run.\(Self.token(script)).*")
+    return subjects.contains { !$0.bytes.starts(with: own) }
   }
 
   /// Reads the messages of a run, from the one after a number up to that with another number.
   package func read(
-    script: ByteString, run: ByteString, after first: UInt64, upTo last: UInt64,
-    then: @escaping (Result<[Payload], FlowError>) -> Void
-  ) {
-    read(subject(script, run), .sequence(first &+ 1), upTo: last, then)
+    script: ByteString, run: ByteString, after first: UInt64, upTo last: UInt64
+  ) async throws(FlowError) -> [Payload] {
+    try await read(subject(script, run), .sequence(first &+ 1), upTo: last)
   }
 
   private func read(
-    _ filter: ByteString, _ start: ConsumerSettings.Start, upTo last: UInt64,
-    _ then: @escaping (Result<[Payload], FlowError>) -> Void
-  ) {
-    var settings = ConsumerSettings()
-    settings.filter = filter
-    settings.isAcknowledged = false
-    settings.isInMemory = true
-    settings.inactiveThreshold = Self.patience
-    settings.start = start
-    let reading = Reading(last, then)
-    stream.ensureConsumer(Self.name, settings) { [self] result in
-      switch result {
-      case .failure(let error): reading.end(.failure(error))
-      case .success(let consumer):
-        reading.onEnd = { [stream] in stream.deleteConsumer(Self.name, consumer.name) { _ in } }
-        if consumer.pending == 0 { return reading.end(.success([])) }
-        do throws(FlowError) {
-          reading.puller = try JetStreamPuller(
-            stream, stream: Self.name, consumer: consumer.name
-          ) {
-            reading.take($0)
-          } fail: {
-            reading.end(.failure($0))
-          }
-        } catch {
-          return reading.end(.failure(error))
-        }
-        reading.puller?.demand = Reading.window
-        reading.wait(Self.patience, on: connection)
+    _ filter: ByteString, _ start: ConsumerSettings.Start, upTo last: UInt64
+  ) async throws(FlowError) -> [Payload] {
+    let reading = try await StreamReading.begin(
+      stream, Self.name, filter, start,
+      loss: FlowError(.error, "a message of the kept run was lost on its way: try again"))
+    defer { reading.end() }
+    // The wait for messages doesn't keep the loop from being idle.
+    let external = connection.loop.mailbox.begin()
+    defer { external.endOnLoop() }
+    var payloads: [Payload] = []
+    reading.demand = Self.window
+    while reading.pending > 0 {
+      let messages = try await reading.next(within: Self.patience)
+      if messages.isEmpty { throw connection.failure("no message of the kept run comes") }
+      for message in messages {
+        payloads.append(
+          Payload(
+            sequence: message.streamSequence, subject: message.subject, data: message.data))
+        // Others may write more meanwhile.
+        if message.streamSequence >= last || message.pending == 0 { return payloads }
       }
+      reading.demand += messages.count
     }
+    return payloads
   }
 
   /// A message of a run that was read, with its payload.
@@ -294,56 +241,35 @@ package final class KeepStream {
   }
 
   /// The bytes of a message; nil if it isn't sealed with the key, or its object is gone.
-  package func bytes(of payload: Payload, then: @escaping ([UInt8]?) -> Void) {
-    content(of: payload.data, payload.subject, then)
+  package func bytes(of payload: Payload) async throws(FlowError) -> [UInt8]? {
+    try await content(of: payload.data, payload.subject)
   }
 
   /// Removes a run, whose messages were read, with the objects of its messages.
   package func remove(
-    script: ByteString, run: ByteString, _ payloads: [Payload],
-    then: @escaping (Result<Void, FlowError>) -> Void
-  ) {
-    stream.purge(Self.name, subject: subject(script, run)) { [self] result in
-      if case .failure(let error) = result { return then(.failure(error)) }
-      release(payloads.filter { RemotePayloads.object(of: $0.data) != nil }[...], then)
-    }
-  }
-
-  private func release(
-    _ rest: ArraySlice<Payload>, _ then: @escaping (Result<Void, FlowError>) -> Void
-  ) {
-    guard let next = rest.first else { return then(.success(())) }
-    payloads.release(next.data) { [self] in release(rest.dropFirst(), then) }
+    script: ByteString, run: ByteString, _ payloads: [Payload]
+  ) async throws(FlowError) {
+    try await stream.purge(Self.name, subject: subject(script, run))
+    for payload in payloads { await self.payloads.release(payload.data) }
   }
 
   // MARK: The key of the digests
 
   /// The key of the digests in the runs: that of the first who has asked for it.
-  package func hashKey(
-    orElse own: [UInt8], then: @escaping (Result<[UInt8], FlowError>) -> Void
-  ) {
-    last(of: hashSubject) { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let message?): then(hashKey(message))
-      case .success(nil):
-        publish(own, to: hashSubject, after: 0, id: "hash-\(NATSUniqueName.make())") { [self] in
-          switch $0 {
-          case .failure(let error): then(.failure(error))
-          case .success(.stored): then(.success(own))
-          case .success(.outdated(let message?)): then(hashKey(message))
-          case .success(.outdated(nil)):
-            then(.failure(connection.failure("the stream \(Self.name) is being emptied")))
-          }
-        }
-      }
+  package func hashKey(orElse own: [UInt8]) async throws(FlowError) -> [UInt8] {
+    if let message = try await last(of: hashSubject) { return try hashKey(message) }
+    let id: ByteString = "hash-\(NATSUniqueName.make())"
+    switch try await publish(own, to: hashSubject, after: 0, id: id) {
+    case .stored: return own
+    case .outdated(let message?): return try hashKey(message)
+    case .outdated(nil): throw connection.failure("the stream \(Self.name) is being emptied")
     }
   }
 
-  private func hashKey(_ message: Message) -> Result<[UInt8], FlowError> {
-    message.bytes.map { .success($0) }
-      ?? .failure(
-        connection.failure("the key of the kept runs can't be read: somebody else has written it"))
+  private func hashKey(_ message: Message) throws(FlowError) -> [UInt8] {
+    if let bytes = message.bytes { return bytes }
+    throw connection.failure(
+      "the key of the kept runs can't be read: somebody else has written it")
   }
 
   // MARK: Signs of life
@@ -366,61 +292,5 @@ package final class KeepStream {
           heard(Self.text(ofToken: last))
         }
       }
-  }
-}
-
-/// The messages of a run while they come.
-private final class Reading {
-  static let window = 1000
-  private let last: UInt64
-  private var then: ((Result<[KeepStream.Payload], FlowError>) -> Void)?
-  private var payloads: [KeepStream.Payload] = []
-  private var silence: LoopTimer?
-  private var hasCome = false
-  private var count: UInt64 = 0
-  var puller: JetStreamPuller?
-  var onEnd: (() -> Void)?
-
-  init(
-    _ last: UInt64, _ then: @escaping (Result<[KeepStream.Payload], FlowError>) -> Void
-  ) {
-    self.last = last
-    self.then = then
-  }
-
-  func take(_ message: JetStreamMessage) {
-    hasCome = true
-    count += 1
-    // Those on their way are lost with a connection, as they aren't acknowledged.
-    guard message.consumerSequence == count else {
-      return end(
-        .failure(FlowError(.error, "a message of the kept run was lost on its way: try again")))
-    }
-    payloads.append(
-      KeepStream.Payload(
-        sequence: message.streamSequence, subject: message.subject, data: message.data))
-    puller?.demand += 1
-    // Others may write more meanwhile.
-    if message.streamSequence >= last || message.pending == 0 { end(.success(payloads)) }
-  }
-
-  func wait(_ patience: Duration, on connection: NATSConnection) {
-    hasCome = false
-    silence = connection.loop.scheduleOutside(after: patience) { [weak self] in
-      guard let self, then != nil else { return }
-      if hasCome { return wait(patience, on: connection) }
-      end(.failure(connection.failure("no message of the kept run comes")))
-    }
-  }
-
-  func end(_ result: Result<[KeepStream.Payload], FlowError>) {
-    guard let then else { return }
-    self.then = nil
-    silence?.cancel()
-    puller?.stop()
-    puller = nil
-    onEnd?()
-    onEnd = nil
-    then(result)
   }
 }

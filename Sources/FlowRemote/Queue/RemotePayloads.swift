@@ -14,19 +14,19 @@ final class RemotePayloads {
   private static let prefix: ByteString = "value-"
 
   /// Makes the payload of bytes, and stores the object for it if it needs one.
-  func make(of bytes: [UInt8], _ then: @escaping (Result<ByteString, FlowError>) -> Void) {
+  func make(of bytes: [UInt8]) async throws(FlowError) -> ByteString {
     if bytes.count + Self.overhead <= objects.jetStream.connection.maxPayload {
-      return then(.success(ByteString([0] + bytes)))
+      return ByteString([0] + bytes)
     }
+    let bytes = ByteString(bytes)
     let name: ByteString
     do throws(SystemError) {
-      name = "\(Self.prefix)\(try FileHash.sha256.digest(of: ByteString(bytes), Cancellation()))"
+      name = "\(Self.prefix)\(try FileHash.sha256.digest(of: bytes, Cancellation()))"
     } catch {
-      return then(.failure(.from(error)))
+      throw .from(error)
     }
-    objects.put(name, ByteString(bytes)) { result in
-      then(result.map { _ in ByteString([1] + name.bytes) })
-    }
+    try await objects.put(name, bytes)
+    return ByteString([1] + name.bytes)
   }
 
   /// The object that has the bytes of a payload; nil for one that has them itself.
@@ -36,45 +36,43 @@ final class RemotePayloads {
     return name.hasPrefix(prefix) ? name : nil
   }
 
-  /// Removes the object of a payload that nobody reads any more, and calls `then` when that is done, or failed.
-  func release(_ payload: ByteString, then: @escaping () -> Void = {}) {
-    guard let name = Self.object(of: payload) else { return then() }
-    objects.delete(name) { _ in then() }
+  /// Removes the object of a payload that nobody reads any more; that it stays is no error.
+  func release(_ payload: ByteString) async {
+    if let name = Self.object(of: payload) { _ = try? await objects.delete(name) }
   }
 
   /// The bytes of a payload; nil for one of another program, or whose object is gone.
-  func content(
-    of payload: ByteString, _ then: @escaping (Result<[UInt8]?, FlowError>) -> Void
-  ) {
-    if payload.bytes.first == 0 { return then(.success(Array(payload.bytes.dropFirst()))) }
-    guard let name = Self.object(of: payload) else { return then(.success(nil)) }
-    objects.get(name) { result in then(result.map { $0?.bytes }) }
+  func content(of payload: ByteString) async throws(FlowError) -> [UInt8]? {
+    if payload.bytes.first == 0 { return Array(payload.bytes.dropFirst()) }
+    guard let name = Self.object(of: payload) else { return nil }
+    return try await objects.get(name)?.bytes
   }
 }
 
 extension NATSConnection {
-  /// Connects to servers, for what has its objects in a bucket there.
+  /// Connects to servers for something that has its objects in a bucket there, and prepares it. The connection is closed
+  /// if that fails.
   ///
   /// - Parameters:
   ///   - settings: The servers.
   ///   - bucket: The name of the bucket.
   ///   - loop: The loop on which all of it is used.
-  ///   - then: Gets the streams and the bucket.
-  static func connect(
+  ///   - prepare: Makes it of the streams and the bucket.
+  /// - Returns: It.
+  static func open<Value>(
     _ settings: NATSSettings, bucket: ByteString, on loop: EventLoop,
-    then: @escaping (Result<(stream: JetStream, objects: ObjectStore), FlowError>) -> Void
-  ) {
-    connect(settings, on: loop) { result in
-      then(
-        result.flatMap { connection in
-          let stream = JetStream(connection)
-          do throws(FlowError) {
-            return .success((stream, try ObjectStore(stream, bucket: bucket)))
-          } catch {
-            connection.close()
-            return .failure(error)
-          }
-        })
+    _ prepare: (JetStream, ObjectStore) async throws -> Value
+  ) async throws(FlowError) -> Value {
+    let connection = try await connect(settings, on: loop)
+    do {
+      let stream = JetStream(connection)
+      let objects = try ObjectStore(stream, bucket: bucket)
+      let made = try await prepare(stream, objects)
+      try await objects.ensureBucket(replicas: RemoteQueue.copies)
+      return made
+    } catch {
+      connection.close()
+      throw .from(error)
     }
   }
 }

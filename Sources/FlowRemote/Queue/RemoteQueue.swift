@@ -59,10 +59,9 @@ package final class RemoteQueue {
   static let bucket: ByteString = "flowlua"
 
   private init(
-    _ connection: NATSConnection, _ stream: JetStream, _ objects: ObjectStore,
-    compatibility: ByteString, seal: RemoteSeal?
+    _ stream: JetStream, _ objects: ObjectStore, compatibility: ByteString, seal: RemoteSeal?
   ) {
-    self.connection = connection
+    connection = stream.connection
     self.stream = stream
     self.objects = objects
     payloads = RemotePayloads(objects)
@@ -77,44 +76,22 @@ package final class RemoteQueue {
   ///   - compatibility: What both sides have to agree on, a part of subjects.
   ///   - seal: What messages are sealed with; nil without a key.
   ///   - loop: The loop on which it is used.
-  ///   - then: Gets the queue.
+  /// - Returns: The queue.
   package static func open(
-    _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: EventLoop,
-    then: @escaping (Result<RemoteQueue, FlowError>) -> Void
-  ) {
-    NATSConnection.connect(settings, bucket: bucket, on: loop) { result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let (stream, objects)):
-        let queue = RemoteQueue(
-          stream.connection, stream, objects, compatibility: compatibility, seal: seal)
-        queue.prepare { error in
-          guard let error else { return then(.success(queue)) }
-          stream.connection.close()
-          then(.failure(error))
-        }
-      }
-    }
-  }
-
-  /// Makes the streams and the bucket, one after another.
-  private func prepare(_ then: @escaping (FlowError?) -> Void) {
+    _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: EventLoop
+  ) async throws(FlowError) -> RemoteQueue {
     var work = StreamSettings(Self.work, subjects: ["flowlua.work.>"])
     work.retention = .workQueue
-    work.replicas = Self.copies
+    work.replicas = copies
     var news = StreamSettings(Self.news, subjects: ["flowlua.news.*"])
     news.retention = .workQueue
-    news.maxAge = Self.longestAbsence
-    news.replicas = Self.copies
-    stream.info { [stream, objects] result in
-      if case .failure(let error) = result { return then(error) }
-      stream.ensureStream(work) { result in
-        if case .failure(let error) = result { return then(error) }
-        stream.ensureStream(news) { result in
-          if case .failure(let error) = result { return then(error) }
-          objects.ensureBucket(replicas: Self.copies, then: then)
-        }
-      }
+    news.maxAge = longestAbsence
+    news.replicas = copies
+    return try await NATSConnection.open(settings, bucket: bucket, on: loop) { stream, objects in
+      try await stream.info()
+      try await stream.ensureStream(work)
+      try await stream.ensureStream(news)
+      return RemoteQueue(stream, objects, compatibility: compatibility, seal: seal)
     }
   }
 
@@ -128,21 +105,6 @@ package final class RemoteQueue {
     }
     connection.loop.scheduleAside(after: .seconds(1), end)
     objects.stopUploads(then: end)
-  }
-
-  private static func puller(
-    _ jetStream: JetStream, _ stream: ByteString, _ consumer: ByteString,
-    expiry: Duration = .seconds(30), _ handler: @escaping (JetStreamMessage) -> Void,
-    _ failed: @escaping (FlowError) -> Void
-  ) -> Result<JetStreamPuller, FlowError> {
-    do throws(FlowError) {
-      return .success(
-        try JetStreamPuller(
-          jetStream, stream: stream, consumer: consumer, expiry: expiry, deliver: handler,
-          fail: failed))
-    } catch {
-      return .failure(error)
-    }
   }
 
   // MARK: Seals
@@ -197,40 +159,30 @@ package final class RemoteQueue {
   // MARK: Payloads
 
   private func payload(
-    of content: [UInt8], for subject: ByteString, of script: ByteString,
-    _ then: @escaping (Result<ByteString, FlowError>) -> Void
-  ) {
-    do throws(FlowError) {
-      payloads.make(of: try sealed(content, for: subject, of: script), then)
-    } catch {
-      then(.failure(error))
-    }
+    of content: [UInt8], for subject: ByteString, of script: ByteString
+  ) async throws(FlowError) -> ByteString {
+    try await payloads.make(of: try sealed(content, for: subject, of: script))
   }
 
   /// Removes the object of a message that was read, and is read by nobody else.
-  package func release(_ message: JetStreamMessage) { payloads.release(message.data) }
+  package func release(_ message: JetStreamMessage) {
+    if let name = RemotePayloads.object(of: message.data) { objects.remove(name) }
+  }
 
   /// The bytes of a message; nil for one that isn't of this class, or isn't sealed with the key, or whose object is gone.
-  package func bytes(
-    of message: JetStreamMessage, _ then: @escaping (Result<[UInt8]?, FlowError>) -> Void
-  ) {
+  package func bytes(of message: JetStreamMessage) async throws(FlowError) -> [UInt8]? {
     let subject = message.subject
-    request({ [payloads] in payloads.content(of: message.data, $0) }) { [self] result in
-      then(
-        result.map { bytes in
-          bytes.flatMap { opened($0, for: subject, of: Self.script(ofSubject: subject)) }
-        })
-    }
+    let bytes = try await patiently { try await payloads.content(of: message.data) }
+    return bytes.flatMap { opened($0, for: subject, of: Self.script(ofSubject: subject)) }
   }
 
   /// Asks whether a message that was delivered is in its stream. A server that has lost its store gives its number to
   /// another one, which an acknowledgement would remove. Without a reply in the time of an election it counts as not there.
-  package func has(_ message: JetStreamMessage, _ then: @escaping (Bool) -> Void) {
-    request({ [stream] in stream.getMessage(message.stream, message.streamSequence, then: $0) }) {
-      result in
-      guard case .success(let stored?) = result else { return then(false) }
-      then(stored.subject == message.subject && stored.data == message.data)
+  package func has(_ message: JetStreamMessage) async -> Bool {
+    let stored = try? await patiently {
+      try await stream.getMessage(message.stream, message.streamSequence)
     }
+    return stored?.subject == message.subject && stored?.data == message.data
   }
 
   // MARK: For scripts
@@ -242,105 +194,87 @@ package final class RemoteQueue {
   ///   - tags: What its machine has to have, as a part of subjects.
   ///   - script: The id of the script.
   ///   - key: Unique to the message: the server drops a second one.
-  ///   - then: Gets the message's number in the stream.
+  /// - Returns: The message's number in the stream.
   package func submit(
-    _ job: [UInt8], tags: ByteString, script: ByteString, key: ByteString,
-    then: @escaping (Result<UInt64, FlowError>) -> Void
-  ) {
+    _ job: [UInt8], tags: ByteString, script: ByteString, key: ByteString
+  ) async throws(FlowError) -> UInt64 {
     let subject: ByteString = "flowlua.work.\(compatibility).\(tags).\(script)"
-    payload(of: job, for: subject, of: script) { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let payload):
-        // The server drops a second one with the same key.
-        request({ [stream] in stream.publish(subject, payload, id: key, then: $0) }) {
-          [self] result in
-          if case .success(let sequence) = result, let name = RemotePayloads.object(of: payload) {
-            objectsOfJobs[sequence] = name
-          }
-          then(result)
-        }
-      }
-    }
+    let payload = try await payload(of: job, for: subject, of: script)
+    // The server drops a second one with the same key.
+    let sequence = try await patiently { try await stream.publish(subject, payload, id: key) }
+    if let name = RemotePayloads.object(of: payload) { objectsOfJobs[sequence] = name }
+    return sequence
   }
 
   /// Makes a request, and again after a moment while the server isn't ready: it has just started, or the stream has no
   /// leader.
-  private func request<Value>(
-    until end: ContinuousClock.Instant = ContinuousClock.now + RemoteQueue.election,
-    _ make: @escaping (@escaping (Result<Value, FlowError>) -> Void) -> Void,
-    then: @escaping (Result<Value, FlowError>) -> Void
-  ) {
-    make { [weak self] result in
-      guard case .failure(let error) = result,
-        error.jetStreamCode == nil || error.jetStreamCode == JetStreamProblem.unavailable,
-        let loop = self?.connection.loop, ContinuousClock.now < end
-      else { return then(result) }
-      _ = loop.scheduleOutside(after: .milliseconds(250)) { [weak self] in
-        guard let self else { return then(result) }
-        request(until: end, make, then: then)
-      }
+  private func patiently<Value>(
+    _ request: () async throws -> Value
+  ) async throws(FlowError) -> Value {
+    let end = ContinuousClock.now + RemoteQueue.election
+    while true {
+      let failure: FlowError
+      do { return try await request() } catch { failure = .from(error) }
+      guard failure.jetStreamCode == nil || failure.jetStreamCode == JetStreamProblem.unavailable,
+        !connection.isClosed, ContinuousClock.now < end
+      else { throw failure }
+      try await connection.loop.pause(.milliseconds(250))
     }
   }
 
   /// Takes a job out of the queue, whether or not a machine has it.
   package func withdraw(_ sequence: UInt64) {
-    stream.deleteMessage(Self.work, sequence) { _ in }
+    connection.perform { [stream] in try await stream.deleteMessage(Self.work, sequence) }
     forget(sequence)
   }
 
   /// Removes what only a job needed that has ended.
   package func forget(_ sequence: UInt64) {
-    if let name = objectsOfJobs.removeValue(forKey: sequence) { objects.delete(name) { _ in } }
+    if let name = objectsOfJobs.removeValue(forKey: sequence) { objects.remove(name) }
   }
 
-  /// Makes the consumer from which machines take jobs with these tags, unless it is there.
-  package func ensureConsumer(
-    tags: ByteString, then: @escaping (Result<ByteString, FlowError>) -> Void
-  ) {
+  /// Makes the consumer from which machines take jobs with these tags, unless it is there; returns its name.
+  @discardableResult
+  package func ensureConsumer(tags: ByteString) async throws(FlowError) -> ByteString {
     let name: ByteString = "\(compatibility)-\(tags)"
     var settings = ConsumerSettings(durable: name)
     settings.filter = "flowlua.work.\(compatibility).\(tags).*"
     settings.ackWait = Self.lease
     settings.maxDeliveries = Self.mostDeliveries
     settings.maxAckPending = Self.mostHandedOut
-    request({ [stream] in stream.ensureConsumer(Self.work, settings, then: $0) }) { [self] result in
-      switch result {
-      case .success(let info): align(Self.work, with: info) { _ in then(.success(name)) }
-      case .failure(let error): then(.failure(error))
-      }
-    }
+    let made = settings
+    let info = try await patiently { try await stream.ensureConsumer(Self.work, made) }
+    _ = try? await align(Self.work, with: info)
+    return name
   }
 
-  /// Continues the numbers of an empty stream after the last one that a consumer of it had. A server that was killed may
-  /// have forgotten them, and then takes messages with lower numbers for ones that the consumer has acknowledged.
+  /// Continues the numbers of an empty stream after the last one that a consumer of it had, and returns whether they were
+  /// lower. A server that was killed may have forgotten them, and then takes messages with lower numbers for ones that the
+  /// consumer has acknowledged.
   private func align(
-    _ stream: ByteString, with consumer: ConsumerInfo, then: @escaping (_ wasBehind: Bool) -> Void
-  ) {
-    request({ [api = self.stream] in api.streamInfo(stream, then: $0) }) { [self] result in
-      guard case .success(let info) = result, info.messages == 0,
-        info.lastSequence < consumer.delivered, consumer.delivered < .max
-      else { return then(false) }
-      self.stream.purge(stream, before: consumer.delivered + 1) { _ in then(true) }
-    }
+    _ name: ByteString, with consumer: ConsumerInfo
+  ) async throws(FlowError) -> Bool {
+    let info = try await patiently { try await stream.streamInfo(name) }
+    guard info.messages == 0, info.lastSequence < consumer.delivered, consumer.delivered < .max
+    else { return false }
+    try? await stream.purge(name, before: consumer.delivered + 1)
+    return true
   }
 
   /// Makes sure that reports for a script arrive after its server was started again; tells whether earlier ones may be
   /// lost.
-  package func alignReports(of script: ByteString, then: @escaping (_ wasBehind: Bool) -> Void) {
-    request({ [stream] in stream.consumerInfo(Self.news, "script-\(script)", then: $0) }) {
-      [self] result in
-      guard case .success(let info) = result else { return then(false) }
-      align(Self.news, with: info, then: then)
+  package func alignReports(of script: ByteString) async throws(FlowError) -> Bool {
+    let info = try await patiently {
+      try await stream.consumerInfo(Self.news, "script-\(script)")
     }
+    return try await align(Self.news, with: info)
   }
 
   /// Receives the reports for a script. `failed` is called if that ends; `handler` acknowledges each one when it has no further use.
   package func reports(
     of script: ByteString, _ handler: @escaping (JetStreamMessage) -> Void,
-    failed: @escaping (FlowError) -> Void,
-    then: @escaping (Result<JetStreamPuller, FlowError>) -> Void
-  ) {
+    failed: @escaping (FlowError) -> Void
+  ) async throws(FlowError) -> JetStreamPuller {
     let name: ByteString = "script-\(script)"
     var settings = ConsumerSettings(durable: name)
     settings.filter = "flowlua.news.\(script)"
@@ -349,40 +283,26 @@ package final class RemoteQueue {
     settings.inactiveThreshold = Self.longestAbsence
     // Those of kept ops are acknowledged only when the script has kept the op.
     settings.maxAckPending = Self.mostHandedOut
-    stream.ensureConsumer(Self.news, settings) { [stream] result in
-      then(
-        result.flatMap { _ in
-          Self.puller(stream, Self.news, name, handler, failed)
-        })
-    }
+    try await stream.ensureConsumer(Self.news, settings)
+    return try JetStreamPuller(
+      stream, stream: Self.news, consumer: name, deliver: handler, fail: failed)
   }
 
   /// The reports for another process of the script, which has ended before it acknowledged them. Those that can't be read
   /// are left out.
-  package func storedReports(
-    of script: ByteString, then: @escaping (Result<[[UInt8]], FlowError>) -> Void
-  ) {
-    storedReports("flowlua.news.\(script)", script, after: 0, [], then)
-  }
-
-  private func storedReports(
-    _ subject: ByteString, _ script: ByteString, after sequence: UInt64, _ done: [[UInt8]],
-    _ then: @escaping (Result<[[UInt8]], FlowError>) -> Void
-  ) {
-    stream.getNextMessage(Self.news, subject, after: sequence) { [self] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(nil): then(.success(done))
-      case .success(let message?):
-        payloads.content(of: message.data) { [self] result in
-          let bytes = ((try? result.get()) ?? nil).flatMap {
-            opened($0, for: subject, of: script)
-          }
-          storedReports(
-            subject, script, after: message.sequence, done + (bytes.map { [$0] } ?? []), then)
-        }
+  package func storedReports(of script: ByteString) async throws(FlowError) -> [[UInt8]] {
+    let subject: ByteString = "flowlua.news.\(script)"
+    var reports: [[UInt8]] = []
+    var sequence: UInt64 = 0
+    while let message = try await stream.getNextMessage(Self.news, subject, after: sequence) {
+      sequence = message.sequence
+      if let content = try? await payloads.content(of: message.data),
+        let bytes = opened(content, for: subject, of: script)
+      {
+        reports.append(bytes)
       }
     }
+    return reports
   }
 
   /// Removes what belongs to a script that ends: its jobs with these numbers, the reports for it, and its consumer. A
@@ -390,8 +310,12 @@ package final class RemoteQueue {
   package func removeScript(_ script: ByteString, jobs: Set<UInt64>) {
     // Not by their subject: nats-server 2.9.10 then hands out none of the jobs of other scripts that wait.
     for sequence in jobs { withdraw(sequence) }
-    stream.deleteConsumer(Self.news, "script-\(script)") { _ in }
-    stream.purge(Self.news, subject: "flowlua.news.\(script)") { _ in }
+    connection.perform { [stream] in
+      try await stream.deleteConsumer(Self.news, "script-\(script)")
+    }
+    connection.perform { [stream] in
+      try await stream.purge(Self.news, subject: "flowlua.news.\(script)")
+    }
   }
 
   /// Calls `lost` with the number in the stream of each job that was handed out too often.
@@ -473,33 +397,31 @@ package final class RemoteQueue {
   /// - Parameters:
   ///   - script: The id of the script.
   ///   - question: The question.
-  ///   - then: Gets the reply; nil if none comes within a second.
+  /// - Returns: The reply; nil if none comes within a second.
+  /// - Throws: An error when the connection is closed.
   package func ask(
-    _ script: ByteString, _ question: [UInt8] = [], then: @escaping ([UInt8]?) -> Void
-  ) {
+    _ script: ByteString, _ question: [UInt8] = []
+  ) async throws(FlowError) -> [UInt8]? {
     let subject: ByteString = "flowlua.ask.\(script)"
-    let bytes: [UInt8]
-    do throws(FlowError) { bytes = try sealed(question, for: subject, of: script) } catch {
-      return connection.loop.enqueue { then(nil) }
-    }
-    connection.request(subject, ByteString(bytes), timeout: .seconds(1)) { [self] result in
-      guard case .success(let reply) = result else { return then(nil) }
-      then(opened(reply.data.bytes, for: reply.subject, of: script))
+    do throws(FlowError) {
+      let bytes = ByteString(try sealed(question, for: subject, of: script))
+      let reply = try await connection.request(subject, bytes, timeout: .seconds(1))
+      return opened(reply.data.bytes, for: reply.subject, of: script)
+    } catch {
+      if connection.isClosed { throw error }
+      return nil
     }
   }
 
   /// Takes jobs. `failed` is called if that ends; the puller's `demand` says how many.
   package func jobs(
     tags: ByteString, _ handler: @escaping (JetStreamMessage) -> Void,
-    failed: @escaping (FlowError) -> Void,
-    then: @escaping (Result<JetStreamPuller, FlowError>) -> Void
-  ) {
-    ensureConsumer(tags: tags) { [stream] result in
-      then(
-        result.flatMap { name in
-          Self.puller(stream, Self.work, name, expiry: Self.demandAge, handler, failed)
-        })
-    }
+    failed: @escaping (FlowError) -> Void
+  ) async throws(FlowError) -> JetStreamPuller {
+    let name = try await ensureConsumer(tags: tags)
+    return try JetStreamPuller(
+      stream, stream: Self.work, consumer: name, expiry: Self.demandAge, deliver: handler,
+      fail: failed)
   }
 
   /// Says that a machine has jobs, or begins them.
@@ -508,16 +430,13 @@ package final class RemoteQueue {
     try? publish(report, to: "flowlua.begun.\(script)", of: script)
   }
 
-  /// Sends a report to a script; `then` is called when the server has stored it.
+  /// Sends a report to a script, and returns its number once the server has stored it.
+  @discardableResult
   package func report(
-    _ report: [UInt8], script: ByteString, then: @escaping (Result<UInt64, FlowError>) -> Void
-  ) {
+    _ report: [UInt8], script: ByteString
+  ) async throws(FlowError) -> UInt64 {
     let subject: ByteString = "flowlua.news.\(script)"
-    payload(of: report, for: subject, of: script) { [stream] result in
-      switch result {
-      case .failure(let error): then(.failure(error))
-      case .success(let payload): stream.publish(subject, payload, then: then)
-      }
-    }
+    return try await stream.publish(
+      subject, try await payload(of: report, for: subject, of: script))
   }
 }

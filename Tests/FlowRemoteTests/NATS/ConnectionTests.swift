@@ -11,13 +11,13 @@ struct ConnectionTests {
     #expect(it.connection.isConnected)
     #expect(it.connection.serverURL == it.server.url.description)
     #expect(it.connection.maxPayload == 1 << 20)
-    let time = try it.result { it.connection.roundTripTime(then: $0) }
+    let time = try it.result { try await it.connection.roundTripTime() }
     #expect(time > .zero && time < .seconds(1))
   }
 
   @Test("fails with a sentence where no server listens")
   func noServer() throws {
-    let loop = EventLoop(timedBy: SystemClock())
+    let loop = EventLoop(clock: SystemClock())
     let port = try TestServer.freePort()
     let error = try #require(try loop.connect("nats://127.0.0.1:\(port)").error)
     #expect(error.kind == .error)
@@ -29,7 +29,7 @@ struct ConnectionTests {
 
   @Test("fails with a sentence when the server refuses its token or user")
   func wrongToken() throws {
-    let loop = EventLoop(timedBy: SystemClock())
+    let loop = EventLoop(clock: SystemClock())
     let server = try TestServer(["--auth", "right"])
     let token = try #require(try loop.connect("nats://wrong@127.0.0.1:\(server.port)").error)
     #expect(token.message == "\(server.url) refused the token: Authorization Violation")
@@ -44,7 +44,7 @@ struct ConnectionTests {
 
   @Test("fails with a sentence when a certificate can't be read, or the server has no TLS")
   func tls() throws {
-    let loop = EventLoop(timedBy: SystemClock())
+    let loop = EventLoop(clock: SystemClock())
     let server = try TestServer(hasJetStream: false)
     var settings = try NATSSettings(server.url)
     settings.tls.authorities = "/nowhere/ca.pem"
@@ -111,11 +111,11 @@ struct ConnectionTests {
       try? connection.publish(reply, message.data + message.data)
     }
     let replies = try (0..<50).map { number in
-      try it.result { it.connection.request("double", "\(number)", then: $0) }
+      try it.result { try await it.connection.request("double", "\(number)") }
     }
     #expect(replies.map(\.data) == (0..<50).map { "\($0)\($0)" })
     let begin = it.loop.now()
-    let error = try it.error { it.connection.request("nobody", "", then: $0) }
+    let error = try it.error { try await it.connection.request("nobody", "") }
     #expect(error.message == "\(it.server.url): nobody handles 'nobody' (no responders)")
     #expect(it.loop.now() - begin < 1_000_000_000)
   }
@@ -125,7 +125,11 @@ struct ConnectionTests {
     let it = try Fixture()
     _ = try it.connection.subscribe("silent") { _ in }
     var result: Result<NATSMessage, FlowError>?
-    it.connection.request("silent", "", timeout: .milliseconds(200)) { result = $0 }
+    it.connection.perform {
+      try await it.connection.request("silent", "", timeout: .milliseconds(200))
+    } then: {
+      result = $0
+    }
     it.loop.runUntilIdle()
     let error = try #require(result?.error)
     #expect(error.kind == .timeout)
@@ -143,14 +147,18 @@ struct ConnectionTests {
     }
     it.loop.runUntilIdle()
     for _ in 0..<100 { try it.connection.publish("s", "x") }
-    it.connection.request("s", "x") { _ in Issue.record("a reply after the end") }
+    it.connection.perform({ try await it.connection.request("s", "x") }) { _ in
+      Issue.record("a reply after the end")
+    }
     it.wait { count == 3 }
     it.connection.close()
     it.loop.runUntilIdle()
     #expect(count == 3)
     #expect(!it.connection.isConnected)
     #expect(throws: FlowError.self) { try it.connection.publish("s", "x") }
-    it.connection.request("s", "x") { _ in Issue.record("a reply after the end") }
+    it.connection.perform({ try await it.connection.request("s", "x") }) { _ in
+      Issue.record("a reply after the end")
+    }
     it.loop.runUntilIdle()
   }
 
@@ -201,15 +209,18 @@ struct ConnectionTests {
   func shutdown() throws {
     let server = try TestServer()
     for _ in 0..<5 {
-      let loop = EventLoop(timedBy: SystemClock())
+      let loop = EventLoop(clock: SystemClock())
       let connection = try loop.connect(server.url).get()
       _ = try connection.subscribe("s") { _ in }
       for _ in 0..<1000 { try connection.publish("s", "x") }
       loop.shutdown()
       #expect(connection.isClosed)
-      NATSConnection.connect(try NATSSettings(server.url), on: EventLoop(timedBy: SystemClock())) {
-        _ in Issue.record("a result without a loop")
+      let ended = EventLoop(clock: SystemClock())
+      let settings = try NATSSettings(server.url)
+      ended.perform({ try await NATSConnection.connect(settings, on: ended) }) { _ in
+        Issue.record("a result without a loop")
       }
+      ended.shutdown()
     }
   }
 }
@@ -218,8 +229,8 @@ extension Fixture {
   /// Waits until the server has handled all that was published, and its messages have come.
   func flush() throws {
     var isFlushed = false
-    connection.flush { error in
-      #expect(error == nil)
+    connection.perform({ try await self.connection.flush() }) { result in
+      #expect(result.error == nil)
       isFlushed = true
     }
     wait { isFlushed }

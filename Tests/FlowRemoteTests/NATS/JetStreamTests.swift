@@ -7,41 +7,41 @@ struct JetStreamTests {
   @Test("is missing in a server without it, with a sentence")
   func noJetStream() throws {
     let it = try Fixture(TestServer(hasJetStream: false))
-    let error = try it.error { it.jetStream.info(then: $0) }
+    let error = try it.error { try await it.jetStream.info() }
     #expect(
       error.message
         == "\(it.server.url): the server has no JetStream: start it with `nats-server -js`")
-    let publish = try it.error { it.jetStream.publish("a", "x", then: $0) }
+    let publish = try it.error { try await it.jetStream.publish("a", "x") }
     #expect(publish.message == "\(it.server.url): no stream takes messages of 'a'")
   }
 
   @Test("creates, changes, empties and deletes streams")
   func streams() throws {
     let it = try Fixture()
-    #expect(try it.result { it.jetStream.info(then: $0) }.streams == 0)
+    #expect(try it.result { try await it.jetStream.info() }.streams == 0)
     var settings = StreamSettings("S", subjects: ["s.>"])
     settings.maxAge = .seconds(60)
     settings.duplicateWindow = .seconds(30)
-    let made = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    let made = try it.result { try await it.jetStream.ensureStream(settings) }
     #expect(made.name == "S" && made.messages == 0)
-    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    _ = try it.result { try await it.jetStream.ensureStream(settings) }
     settings.maxBytes = 1 << 20
-    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    _ = try it.result { try await it.jetStream.ensureStream(settings) }
     for subject: ByteString in ["s.a", "s.a", "s.b"] {
-      _ = try it.result { it.jetStream.publish(subject, "x", then: $0) }
+      _ = try it.result { try await it.jetStream.publish(subject, "x") }
     }
-    let full = try it.result { it.jetStream.streamInfo("S", then: $0) }
+    let full = try it.result { try await it.jetStream.streamInfo("S") }
     #expect(full.messages == 3 && full.lastSequence == 3 && full.bytes > 0)
-    #expect(try it.result { it.jetStream.purge("S", subject: "s.a", then: $0) } == 2)
-    #expect(try it.result { it.jetStream.streamInfo("S", then: $0) }.messages == 1)
+    #expect(try it.result { try await it.jetStream.purge("S", subject: "s.a") } == 2)
+    #expect(try it.result { try await it.jetStream.streamInfo("S") }.messages == 1)
     settings.retention = .workQueue
-    let fixed = try it.error { it.jetStream.ensureStream(settings, then: $0) }
+    let fixed = try it.error { try await it.jetStream.ensureStream(settings) }
     #expect(fixed.message.hasSuffix("(nats_10052)"))
-    try it.result { it.jetStream.deleteStream("S", then: $0) }
-    let missing = try it.error { it.jetStream.streamInfo("S", then: $0) }
+    try it.result { try await it.jetStream.deleteStream("S") }
+    let missing = try it.error { try await it.jetStream.streamInfo("S") }
     #expect(missing.message == "\(it.server.url): stream not found (nats_10059)")
     #expect(missing.jetStreamCode == JetStreamProblem.missingStream)
-    let name = try it.error { it.jetStream.deleteStream("a.b", then: $0) }
+    let name = try it.error { try await it.jetStream.deleteStream("a.b") }
     #expect(name.kind == .usage)
   }
 
@@ -51,17 +51,16 @@ struct JetStreamTests {
     let other = StreamSettings("OTHER", subjects: ["s.>"])
     let settings = StreamSettings("S", subjects: ["s.>"])
     // The server refuses the subjects, as it does then.
-    _ = try it.result { it.jetStream.ensureStream(other, then: $0) }
-    let refusal = try it.error { it.jetStream.ensureStream(settings, then: $0) }
+    _ = try it.result { try await it.jetStream.ensureStream(other) }
+    let refusal = try it.error { try await it.jetStream.ensureStream(settings) }
     #expect(refusal.message.hasSuffix("(nats_10065)"))
-    let found = try it.result { then in
-      it.jetStream.ensureStream(settings, then: then)
-      _ = it.loop.scheduleOutside(after: .milliseconds(50)) {
-        it.jetStream.deleteStream("OTHER") { _ in
-          it.jetStream.call("STREAM.CREATE.S", settings.json) { _ in }
-        }
+    _ = it.loop.scheduleOutside(after: .milliseconds(50)) {
+      it.connection.perform {
+        try await it.jetStream.deleteStream("OTHER")
+        try await it.jetStream.call("STREAM.CREATE.S", settings.json)
       }
     }
+    let found = try it.result { try await it.jetStream.ensureStream(settings) }
     #expect(found.name == "S")
   }
 
@@ -69,14 +68,14 @@ struct JetStreamTests {
   func changedSettings() throws {
     let it = try Fixture()
     func config() throws -> NATSJSON {
-      let info = try it.result { it.jetStream.call("STREAM.INFO.S", nil, then: $0) }
+      let info = try it.result { try await it.jetStream.call("STREAM.INFO.S", nil) }
       return try #require(info["config"])
     }
     var settings = StreamSettings("S", subjects: ["s.>"])
     settings.maxAge = .seconds(60)
     // There are no servers for so many copies.
     settings.replicas = 3
-    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    _ = try it.result { try await it.jetStream.ensureStream(settings) }
     #expect(try config()["num_replicas"]?.asInteger == 1)
     let changes: [NATSJSON.Member] = [
       NATSJSON.Member("max_bytes", .integer(Int64(1 << 20))),
@@ -85,9 +84,9 @@ struct JetStreamTests {
       NATSJSON.Member("subjects", .list([.string("other")])),
     ]
     let changed = try config().replacing(changes)
-    _ = try it.result { it.jetStream.call("STREAM.UPDATE.S", changed, then: $0) }
+    _ = try it.result { try await it.jetStream.call("STREAM.UPDATE.S", changed) }
     settings.allowsRollup = true
-    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    _ = try it.result { try await it.jetStream.ensureStream(settings) }
     let kept = try config()
     #expect(kept["max_bytes"]?.asInteger == 1 << 20)
     #expect(kept["max_age"]?.asInteger == 90_000_000_000)
@@ -100,21 +99,21 @@ struct JetStreamTests {
   func messages() throws {
     let it = try Fixture()
     _ = try it.result {
-      it.jetStream.ensureStream(StreamSettings("S", subjects: ["s.*"]), then: $0)
+      try await it.jetStream.ensureStream(StreamSettings("S", subjects: ["s.*"]))
     }
-    let none = try it.result { it.jetStream.getLastMessage("S", "s.a", then: $0) }
+    let none = try it.result { try await it.jetStream.getLastMessage("S", "s.a") }
     #expect(none == nil)
     let numbers = try ["1", "2", "1"].map { (id: ByteString) in
       try it.result {
-        it.jetStream.publish("s.a", id, id: id, headers: [NATSHeader("K", "v")], then: $0)
+        try await it.jetStream.publish("s.a", id, id: id, headers: [NATSHeader("K", "v")])
       }
     }
     #expect(numbers == [1, 2, 1])
-    let last = try #require(try it.result { it.jetStream.getLastMessage("S", "s.a", then: $0) })
+    let last = try #require(try it.result { try await it.jetStream.getLastMessage("S", "s.a") })
     #expect(last.data == "2" && last.sequence == 2 && last.subject == "s.a")
     #expect(last.headers.contains(NATSHeader("Nats-Msg-Id", "2")))
     #expect(last.headers.contains(NATSHeader("K", "v")))
-    let stray = try it.error { it.jetStream.publish("elsewhere", "x", then: $0) }
+    let stray = try it.error { try await it.jetStream.publish("elsewhere", "x") }
     #expect(stray.message == "\(it.server.url): no stream takes messages of 'elsewhere'")
   }
 
@@ -150,18 +149,18 @@ struct PullerTests {
     let it = try Fixture()
     var settings = StreamSettings("Q", subjects: ["q"])
     settings.retention = .workQueue
-    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    _ = try it.result { try await it.jetStream.ensureStream(settings) }
     var consumer = ConsumerSettings(durable: "W")
     consumer.ackWait = ackWait
     consumer.maxAckPending = 1000
-    _ = try it.result { it.jetStream.ensureConsumer("Q", consumer, then: $0) }
+    _ = try it.result { try await it.jetStream.ensureConsumer("Q", consumer) }
     return it
   }
 
   private func add(_ count: Int, to it: Fixture, from first: Int = 0) throws {
     var stored = 0
     for number in first..<(first + count) {
-      it.jetStream.publish("q", "\(number)") { result in
+      it.connection.perform({ try await it.jetStream.publish("q", "\(number)") }) { result in
         if result.error == nil { stored += 1 }
       }
     }
@@ -189,10 +188,10 @@ struct PullerTests {
     for message in got { try message.ack() }
     puller.demand = 100
     it.wait { got.count == 50 }
-    try it.result { got[49].ackSync(then: $0) }
-    let info = try it.result { it.jetStream.consumerInfo("Q", "W", then: $0) }
+    try it.result { try await got[49].ackSync() }
+    let info = try it.result { try await it.jetStream.consumerInfo("Q", "W") }
     #expect(info.pending == 0 && info.ackPending == 42)
-    #expect(try it.result { it.jetStream.streamInfo("Q", then: $0) }.messages == 42)
+    #expect(try it.result { try await it.jetStream.streamInfo("Q") }.messages == 42)
     try add(10, to: it, from: 50)
     it.wait { got.count == 60 }
     puller.stop()
@@ -215,7 +214,7 @@ struct PullerTests {
     puller?.demand = 200
     it.wait { got == count }
     try it.flush()
-    #expect(try it.result { it.jetStream.streamInfo("Q", then: $0) }.messages == 0)
+    #expect(try it.result { try await it.jetStream.streamInfo("Q") }.messages == 0)
     #expect(got == count)
     puller?.stop()
     puller = nil
@@ -249,7 +248,7 @@ struct PullerTests {
     #expect(got.count == 4)
     it.wait { got.count == 5 }
     #expect(got[4].data == "2" && got[4].deliveries == 2)
-    try it.result { got[4].ackSync(then: $0) }
+    try it.result { try await got[4].ackSync() }
     puller.stop()
   }
 
@@ -313,7 +312,7 @@ struct PullerTests {
     }
     deleted.demand = 1
     try it.flush()
-    try it.result { it.jetStream.deleteConsumer("Q", "W", then: $0) }
+    try it.result { try await it.jetStream.deleteConsumer("Q", "W") }
     it.wait { errors.count == 1 }
     let missing = try JetStreamPuller(
       it.jetStream, stream: "Q", consumer: "none", heartbeat: .milliseconds(200)

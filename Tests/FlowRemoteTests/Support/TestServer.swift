@@ -127,7 +127,7 @@ final class TestServer {
 /// A server, a loop, and a connection between them, which ends with the test.
 final class Fixture {
   let server: TestServer
-  let loop = EventLoop(timedBy: SystemClock())
+  let loop = EventLoop(clock: SystemClock())
   let connection: NATSConnection
   let jetStream: JetStream
 
@@ -150,24 +150,19 @@ final class Fixture {
     loop.wait(seconds: seconds, until: done, at: place)
   }
 
-  /// The result that `start` passes to its closure.
+  /// The result of code on the loop.
   func result<Value>(
-    at place: SourceLocation = #_sourceLocation,
-    _ start: (@escaping (Result<Value, FlowError>) -> Void) -> Void
+    at place: SourceLocation = #_sourceLocation, _ body: @escaping () async throws -> Value
   ) throws -> Value {
-    var result: Result<Value, FlowError>?
-    start { result = $0 }
-    wait(until: { result != nil }, at: place)
-    return try #require(result, sourceLocation: place).get()
+    try loop.result(at: place, body).get()
   }
 
-  /// The error that `start` passes to its closure.
+  /// The error of code on the loop.
   func error<Value>(
-    at place: SourceLocation = #_sourceLocation,
-    _ start: (@escaping (Result<Value, FlowError>) -> Void) -> Void
+    at place: SourceLocation = #_sourceLocation, _ body: @escaping () async throws -> Value
   ) throws -> FlowError {
     do throws(any Error) {
-      _ = try result(at: place, start)
+      _ = try result(at: place, body)
     } catch {
       return try #require(error as? FlowError, sourceLocation: place)
     }
@@ -193,10 +188,17 @@ extension EventLoop {
   }
 
   func connect(_ settings: NATSSettings) throws -> Result<NATSConnection, FlowError> {
-    var result: Result<NATSConnection, FlowError>?
-    NATSConnection.connect(settings, on: self) { result = $0 }
-    wait { result != nil }
-    return try #require(result)
+    try result { try await NATSConnection.connect(settings, on: self) }
+  }
+
+  /// The result of code on the loop.
+  func result<Value>(
+    at place: SourceLocation = #_sourceLocation, _ body: @escaping () async throws -> Value
+  ) throws -> Result<Value, FlowError> {
+    var result: Result<Value, FlowError>?
+    perform(body) { result = $0 }
+    wait(until: { result != nil }, at: place)
+    return try #require(result, sourceLocation: place)
   }
 }
 

@@ -36,11 +36,14 @@ final class NATSRequests {
     return request
   }
 
-  /// Forgets all requests, whose code isn't called.
-  func drop() {
-    let dropped = pending.values
+  /// Ends all requests with an error.
+  func end(_ error: FlowError) {
+    let ended = pending.values
     pending = [:]
-    for request in dropped { request.end() }
+    for request in ended {
+      request.end()
+      request.then(.failure(error))
+    }
   }
 }
 
@@ -54,24 +57,37 @@ extension NATSConnection {
   /// A subject for replies that nobody else uses, without wildcards.
   package static func newInbox() -> ByteString { "_INBOX.\(NATSUniqueName.make())" }
 
-  /// Publishes a message and calls `then` with the first reply, or with an error: at once when nobody handles
-  /// the subject, of kind `timeout` when there is no reply in time.
+  /// Runs code that makes requests, at once until its first wait. `then` gets its result, unless the connection is
+  /// closed by then; the waits of the code end with an error in that case.
+  package func perform<Value>(
+    _ body: @escaping () async throws -> Value,
+    then: @escaping (Result<Value, FlowError>) -> Void = { _ in }
+  ) {
+    if isClosed { return }
+    loop.perform(body) { [self] in if !isClosed { then($0) } }
+  }
+
+  /// Publishes a message and waits for the first reply. It fails at once when nobody handles the subject, and with kind
+  /// `timeout` when there is no reply in time.
   package func request(
     _ subject: ByteString, _ data: ByteString, headers: [NATSHeader] = [],
-    timeout: Duration = .seconds(5), then: @escaping (Result<NATSMessage, FlowError>) -> Void
-  ) {
-    do throws(FlowError) {
-      let prepared = try prepareRequest(subject, timeout: timeout, then: then)
+    timeout: Duration = .seconds(5)
+  ) async throws(FlowError) -> NATSMessage {
+    let result: Result<NATSMessage, FlowError>? = await loop.value { then in
       do throws(FlowError) {
-        try publish(subject, data, reply: prepared.reply, headers: headers)
+        let prepared = try prepareRequest(subject, timeout: timeout, then: then)
+        do throws(FlowError) {
+          try publish(subject, data, reply: prepared.reply, headers: headers)
+        } catch {
+          cancel(prepared)
+          throw error
+        }
       } catch {
-        cancel(prepared)
-        throw error
+        then(.failure(error))
       }
-    } catch {
-      // In a turn of its own, as all results; a closed connection calls nothing.
-      if !isClosed { loop.enqueue { then(.failure(error)) } }
     }
+    guard let result else { throw .cancelled() }
+    return try result.get()
   }
 
   /// Prepares a request that a helper thread sends, and begins to wait for the reply.

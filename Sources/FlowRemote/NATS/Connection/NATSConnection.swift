@@ -57,13 +57,12 @@ package final class NATSConnection: LoopExtension {
 
   deinit { handle.close([], nil) }
 
-  /// Connects on a helper thread, and then calls `then` on the loop. Until then the loop isn't idle.
+  /// Connects on a helper thread. Until then the loop isn't idle.
   package static func connect(
-    _ settings: NATSSettings, on loop: EventLoop,
-    then: @escaping (Result<NATSConnection, FlowError>) -> Void
-  ) {
+    _ settings: NATSSettings, on loop: EventLoop
+  ) async throws(FlowError) -> NATSConnection {
     let receiver = NATSReceiver.make(for: loop.mailbox)
-    loop.offload {
+    let handle = try await loop.onHelperThread {
       var result: Result<NATSHandle, FlowError> = .failure(.cancelled(reason: nil))
       // A server that doesn't respond takes all of the time.
       HelperThreads.shared.standAside {
@@ -74,18 +73,14 @@ package final class NATSConnection: LoopExtension {
           result = .failure(error)
         }
       }
-      return result
-    } then: { [unowned loop] result in
-      then(
-        result.map { handle in
-          let made = NATSConnection(handle, receiver, settings, loop)
-          receiver.connection = made
-          loop.extensions[ObjectIdentifier(made)] = made
-          // What has come meanwhile.
-          made.handleEvents()
-          return made
-        })
+      return try result.get()
     }
+    let made = NATSConnection(handle, receiver, settings, loop)
+    receiver.connection = made
+    loop.extensions[ObjectIdentifier(made)] = made
+    // What has come meanwhile.
+    made.handleEvents()
+    return made
   }
 
   // MARK: State
@@ -118,9 +113,11 @@ package final class NATSConnection: LoopExtension {
 
   private func checkOpen() throws(FlowError) {
     // The loop may have ended then.
-    if isClosed { throw .usage("the connection to \(settings.place) is closed") }
+    if isClosed { throw closed }
     loop.checkThread()
   }
+
+  private var closed: FlowError { .usage("the connection to \(settings.place) is closed") }
 
   // MARK: Messages
 
@@ -199,47 +196,38 @@ package final class NATSConnection: LoopExtension {
 
   // MARK: Waits
 
-  /// Calls `then` once the server has all that was published, or with an error after 10 s.
-  package func flush(then: @escaping (FlowError?) -> Void) {
-    offload({ cnats_flush($0, 10_000) }) { [weak self] failure in
-      guard let self else { return }
-      then(failure.map { self.failure($0) })
-    }
+  /// Waits until the server has all that was published; 10 s at most.
+  package func flush() async throws(FlowError) {
+    try await onHelperThread { cnats_flush($0, 10_000) }
   }
 
   /// Measures the time of a message to the server and back.
-  package func roundTripTime(then: @escaping (Result<Duration, FlowError>) -> Void) {
+  package func roundTripTime() async throws(FlowError) -> Duration {
     let time = Locked<Int64>(0)
-    offload({ raw in
+    try await onHelperThread { raw in
       var nanoseconds: Int64 = 0
       let status = cnats_round_trip(raw, &nanoseconds)
       time.withLock { $0 = nanoseconds }
       return status
-    }) { [weak self] failure in
-      guard let self else { return }
-      if let failure { return then(.failure(self.failure(failure))) }
-      then(.success(.nanoseconds(time.withLock { $0 })))
     }
+    return .nanoseconds(time.withLock { $0 })
   }
 
-  /// Calls the library on a helper thread, and `then` with its problem on the loop, unless the connection is
-  /// closed by then.
-  private func offload(
-    _ work: @escaping @Sendable (OpaquePointer) -> natsStatus,
-    then: @escaping (NATSFailure?) -> Void
-  ) {
-    if isClosed { return }
-    loop.checkThread()
-    loop.offload { [handle] in
+  /// Calls the library on a helper thread.
+  private func onHelperThread(
+    _ work: @escaping @Sendable (OpaquePointer) -> natsStatus
+  ) async throws(FlowError) {
+    try checkOpen()
+    let failure = try await loop.onHelperThread { [handle] in
       var failure: NATSFailure?
       HelperThreads.shared.standAside {
         let status = work(handle.raw)
         if status != NATS_OK { failure = NATSFailure(status) }
       }
       return failure
-    } then: { [weak self] failure in
-      if self?.isClosed == false { then(failure) }
     }
+    try checkOpen()
+    if let failure { throw self.failure(failure) }
   }
 
   // MARK: Events
@@ -291,7 +279,7 @@ package final class NATSConnection: LoopExtension {
   // MARK: The end
 
   /// Closes the connection. What has been published is still sent, for which the loop waits up to 1 s; no
-  /// handler is called any more, not even those of pending requests.
+  /// handler is called any more, and pending requests fail.
   package func close() {
     if isClosed { return }
     loop.checkThread()
@@ -313,7 +301,7 @@ package final class NATSConnection: LoopExtension {
     subscriptions = [:]
     events = []
     nextEvent = 0
-    requests.drop()
+    requests.end(closed)
     reconnectHandlers = [:]
     (onDisconnect, onReconnect, onError) = (nil, nil, nil)
     handle.close(ended, external)

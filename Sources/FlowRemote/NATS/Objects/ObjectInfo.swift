@@ -29,6 +29,13 @@ package struct ObjectInfo: Sendable, Equatable {
     self.isDeleted = isDeleted
   }
 
+  /// The description that the object is deleted.
+  var deleted: ObjectInfo {
+    ObjectInfo(
+      name: name, nuid: nuid, size: 0, chunks: 0, digest: "", modified: Self.currentTime(),
+      isDeleted: true)
+  }
+
   /// Reads a description; nil for one of another form, or with numbers that can't be.
   init?(_ json: NATSJSON) {
     guard let name = json["name"]?.asBytes, let nuid = json["nuid"]?.asBytes,

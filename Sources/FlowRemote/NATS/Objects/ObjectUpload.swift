@@ -25,13 +25,12 @@ final class ObjectUpload {
   private let publish: @Sendable (ByteString, ByteString, ByteString) -> ByteString?
   private var sent = Sent()
   private var unacknowledged = 0
-  private var isSending = false
   /// Requested when no further part is to be sent.
   private let stopped = Cancellation()
-  /// The failure of a part while others were being sent.
   private var failure: FlowError?
   private var hasEnded = false
-  private var then: ((Result<Sent, FlowError>) -> Void)?
+  /// Ends the wait for an acknowledgement.
+  private var wake: (() -> Void)?
 
   /// The limit for the acknowledgement of a part.
   private static let patience = Duration.seconds(30)
@@ -43,60 +42,63 @@ final class ObjectUpload {
     publish = try store.connection.publisher()
   }
 
-  /// Sends all parts. The upload is retained by its work.
-  func start(then: @escaping (Result<Sent, FlowError>) -> Void) {
-    self.then = then
-    sendMore()
-  }
-
-  /// Ends the upload with an error, unless it has ended.
+  /// Ends the upload with an error, unless it has ended: once no thread sends.
   func stop(_ error: FlowError) {
     stopped.request()
-    finish(.failure(error))
+    fail(error)
   }
 
-  /// Ends the upload, once no thread sends: what it left is removed then.
-  private func finish(_ result: Result<Sent, FlowError>) {
-    if isSending {
-      failure = failure ?? result.failure
-      return
+  private func fail(_ error: FlowError) {
+    failure = failure ?? error
+    wake.take()?()
+  }
+
+  /// Sends all parts, and waits until the server has stored them.
+  func send() async throws(FlowError) -> Sent {
+    while !hasEnded || unacknowledged > 0 {
+      // In groups: handing work to a thread takes time, too.
+      let room = ObjectStore.window - unacknowledged
+      if !hasEnded, room >= ObjectStore.window / 4 {
+        try await sendParts(room)
+      } else {
+        let end: Void? = await store.connection.loop.value { then in wake = { then(()) } }
+        if end == nil { throw .cancelled() }
+      }
+      if let failure { throw failure }
     }
-    let then = then
-    self.then = nil
-    then?(result)
+    return sent
   }
 
-  private func sendMore() {
-    guard then != nil, !isSending, !hasEnded else { return }
-    // In groups: handing work to a thread takes time, too.
-    let room = ObjectStore.window - unacknowledged
-    guard room >= ObjectStore.window / 4 else { return }
-    var requests: [NATSPreparedRequest] = []
+  private func sendParts(_ count: Int) async throws(FlowError) {
+    let connection = store.connection
     let subject = store.chunkSubject(nuid)
-    do throws(FlowError) {
-      for _ in 0..<room {
-        requests.append(
-          try store.connection.prepareRequest(subject, timeout: Self.patience) { [self] result in
-            receive(result, subject)
-          })
-      }
-    } catch {
-      for request in requests { store.connection.cancel(request) }
-      return finish(.failure(error))
+    var requests: [NATSPreparedRequest] = []
+    var used = 0
+    defer { for request in requests.dropFirst(used) { connection.cancel(request) } }
+    for _ in 0..<count {
+      requests.append(
+        try connection.prepareRequest(subject, timeout: Self.patience) { [self] result in
+          unacknowledged -= 1
+          do throws(FlowError) {
+            try store.jetStream.sequence(of: result, subject)
+            wake.take()?()
+          } catch {
+            fail(error)
+          }
+        })
     }
-    isSending = true
-    unacknowledged += room
-    let prepared = requests
-    store.connection.loop.offload { [source, digest, publish, stopped] in
-      Result { () throws(FlowError) in
-        try Self.step(source, digest, subject, prepared.map(\.reply), stopped, publish)
-      }
-    } then: { [self] result in
-      isSending = false
-      let used = (try? result.get())?.parts.count ?? 0
-      for request in prepared.dropFirst(used) { store.connection.cancel(request) }
-      unacknowledged -= prepared.count - used
-      take(result)
+    unacknowledged += count
+    let replies = requests.map(\.reply)
+    let step = try await connection.loop.onHelperThread { [source, digest, publish, stopped] in
+      try Self.step(source, digest, subject, replies, stopped, publish)
+    }
+    used = step.parts.count
+    unacknowledged -= count - used
+    sent.size += step.parts.reduce(0, +)
+    sent.chunks += used
+    if let digest = step.digest {
+      sent.digest = digest
+      hasEnded = true
     }
   }
 
@@ -119,33 +121,5 @@ final class ObjectUpload {
       step.parts.append(part.count)
     }
     return step
-  }
-
-  private func take(_ result: Result<Step, FlowError>) {
-    if let failure { return finish(.failure(failure)) }
-    switch result {
-    case .failure(let error): finish(.failure(error))
-    case .success(let step):
-      for size in step.parts { sent.size += size }
-      sent.chunks += step.parts.count
-      if let digest = step.digest {
-        sent.digest = digest
-        hasEnded = true
-      }
-      proceed()
-    }
-  }
-
-  private func receive(_ result: Result<NATSMessage, FlowError>, _ subject: ByteString) {
-    unacknowledged -= 1
-    switch store.jetStream.sequence(of: result, subject) {
-    case .success: proceed()
-    case .failure(let error): finish(.failure(error))
-    }
-  }
-
-  private func proceed() {
-    if hasEnded, unacknowledged == 0 { return finish(.success(sent)) }
-    sendMore()
   }
 }

@@ -52,124 +52,99 @@ package final class JetStream {
   // MARK: Requests
 
   /// Sends a request of the API, and reads the reply.
+  @discardableResult
   func call(
-    _ operation: ByteString, _ body: NATSJSON?, timeout: Duration? = nil,
-    then: @escaping (Result<NATSJSON, FlowError>) -> Void
-  ) {
-    let data = body?.text ?? ""
-    connection.request("$JS.API.\(operation)", data, timeout: timeout ?? self.timeout) {
-      [connection] result in
-      then(
-        result.mapError { error in
-          guard error.underlying is NATSNoResponders else { return error }
-          return connection.failure(Self.startHint)
-        }.flatMap { message in Self.read(message.data, connection) })
+    _ operation: ByteString, _ body: NATSJSON? = nil
+  ) async throws(FlowError) -> NATSJSON {
+    let reply: NATSMessage
+    do throws(FlowError) {
+      reply = try await connection.request(
+        "$JS.API.\(operation)", body?.text ?? "", timeout: timeout)
+    } catch {
+      throw error.underlying is NATSNoResponders ? connection.failure(Self.startHint) : error
     }
+    return try read(reply.data)
   }
 
   /// Reads a reply, which may have an error.
-  static func read(
-    _ data: ByteString, _ connection: NATSConnection
-  ) -> Result<NATSJSON, FlowError> {
-    do throws(FlowError) {
-      let json = try NATSJSON(reading: data)
-      guard let problem = json["error"] else { return .success(json) }
-      let code = problem["err_code"]?.asInteger ?? 0
-      let status = problem["code"]?.asInteger ?? 0
-      if JetStreamProblem.disabled.contains(code) { return .failure(connection.failure(startHint)) }
-      let text = problem["description"]?.asBytes ?? "an unknown error"
-      return .failure(
-        FlowError(
-          .error, "\(connection.place): \(text) (nats_\(code))", code: code,
-          underlying: JetStreamProblem(code: code, status: status)))
-    } catch {
-      return .failure(connection.failure("JetStream's reply can't be read: \(error.message)"))
+  private func read(_ data: ByteString) throws(FlowError) -> NATSJSON {
+    let json: NATSJSON
+    do throws(FlowError) { json = try NATSJSON(reading: data) } catch {
+      throw connection.failure("JetStream's reply can't be read: \(error.message)")
     }
+    guard let problem = json["error"] else { return json }
+    let code = problem["err_code"]?.asInteger ?? 0
+    let status = problem["code"]?.asInteger ?? 0
+    if JetStreamProblem.disabled.contains(code) { throw connection.failure(Self.startHint) }
+    let text = problem["description"]?.asBytes ?? "an unknown error"
+    throw FlowError(
+      .error, "\(connection.place): \(text) (nats_\(code))", code: code,
+      underlying: JetStreamProblem(code: code, status: status))
   }
 
   /// Sends a request and makes a value of its reply.
   private func call<Value>(
-    _ operation: ByteString, _ body: NATSJSON?, _ make: @escaping (NATSJSON) -> Value?,
-    then: @escaping (Result<Value, FlowError>) -> Void
-  ) {
-    call(operation, body) { [connection] result in
-      then(
-        result.flatMap { json in
-          make(json).map { .success($0) }
-            ?? .failure(connection.failure("JetStream's reply to '\(operation)' has another form"))
-        })
+    _ operation: ByteString, _ body: NATSJSON? = nil, _ make: (NATSJSON) -> Value?
+  ) async throws(FlowError) -> Value {
+    guard let value = make(try await call(operation, body)) else {
+      throw connection.failure("JetStream's reply to '\(operation)' has another form")
     }
+    return value
   }
 
-  /// Checks names, which become parts of subjects; reports the first wrong one in a turn of its own.
-  private func areNames<Value>(
-    _ names: ByteString..., then: @escaping (Result<Value, FlowError>) -> Void
-  ) -> Bool {
-    guard let wrong = names.first(where: { !$0.isNATSName }) else { return true }
-    connection.loop.enqueue {
-      then(.failure(.usage("'\(wrong)' can't be the name of a stream or consumer")))
+  /// Refuses names that can't be parts of subjects.
+  private func check(_ names: ByteString...) throws(FlowError) {
+    if let wrong = names.first(where: { !$0.isNATSName }) {
+      throw .usage("'\(wrong)' can't be the name of a stream or consumer")
     }
-    return false
   }
 
   // MARK: Streams
 
   /// Tells whether there is JetStream, by an error if there is none.
-  package func info(then: @escaping (Result<JetStreamInfo, FlowError>) -> Void) {
-    call("INFO", nil, { JetStreamInfo($0) }, then: then)
+  @discardableResult
+  package func info() async throws(FlowError) -> JetStreamInfo {
+    try await call("INFO", nil) { JetStreamInfo($0) }
   }
 
   /// Removes a message from a stream.
   package func deleteMessage(
-    _ stream: ByteString, _ sequence: UInt64, then: @escaping (Result<Void, FlowError>) -> Void
-  ) {
-    guard areNames(stream, then: then) else { return }
-    let body = NATSJSON.members([("seq", .integer(Int64(clamping: sequence)))])
-    call("STREAM.MSG.DELETE.\(stream)", body, { _ in () }, then: then)
+    _ stream: ByteString, _ sequence: UInt64
+  ) async throws(FlowError) {
+    try check(stream)
+    try await call("STREAM.MSG.DELETE.\(stream)", .sequence(sequence))
   }
 
   /// Creates a stream. If there is one of the name already, it gets the settings that its use depends on, see
   /// `StreamSettings.needs`; what its administrator may have chosen, such as limits and copies, stays.
-  package func ensureStream(
-    _ settings: StreamSettings, then: @escaping (Result<StreamInfo, FlowError>) -> Void
-  ) {
-    guard areNames(settings.name, then: then) else { return }
-    adaptStream(settings) { [self] result in
-      switch result {
-      case .success(let info?): then(.success(info))
-      case .success(nil): createStream(settings, then: then)
-      case .failure(let error): then(.failure(error))
-      }
-    }
-  }
-
-  /// Creates a stream, with one copy if the server has no others for more of them. A stream keeps the number of copies
-  /// it began with: in a cluster others are waited for, once for all streams of this connection.
-  private func createStream(
-    _ settings: StreamSettings, then: @escaping (Result<StreamInfo, FlowError>) -> Void
-  ) {
-    call("STREAM.CREATE.\(settings.name)", settings.json, { StreamInfo($0) }) { [self] result in
-      guard case .failure(let error) = result, let code = error.jetStreamCode else {
-        return then(result)
-      }
-      if settings.replicas > 1, JetStreamProblem.tooFewServers.contains(code), patience > .zero {
-        patience -= Self.pause
-        _ = connection.loop.scheduleOutside(after: Self.pause) { [self] in
-          createStream(settings, then: then)
+  ///
+  /// A new one has one copy if the server has no others for more of them. A stream keeps the number of copies it began
+  /// with: in a cluster others are waited for, once for all streams of this connection.
+  @discardableResult
+  package func ensureStream(_ settings: StreamSettings) async throws(FlowError) -> StreamInfo {
+    try check(settings.name)
+    if let adapted = try await adaptStream(settings) { return adapted }
+    var settings = settings
+    while true {
+      do throws(FlowError) {
+        return try await call("STREAM.CREATE.\(settings.name)", settings.json) { StreamInfo($0) }
+      } catch {
+        guard let code = error.jetStreamCode else { throw error }
+        let lacksServers = JetStreamProblem.tooFewServers.contains(code)
+        if settings.replicas > 1, lacksServers, patience > .zero {
+          patience -= Self.pause
+          try await connection.loop.pause(Self.pause)
+        } else if settings.replicas > 1, lacksServers || code == JetStreamProblem.noCluster {
+          settings.replicas = 1
+        } else {
+          guard JetStreamProblem.existingStream.contains(code) else { throw error }
+          // Somebody else creates it at the same time.
+          for look in 1...Self.looks {
+            if let adapted = try await adaptStream(settings) { return adapted }
+            if look < Self.looks { try await connection.loop.pause(Self.pause) }
+          }
+          throw error
         }
-        return
-      }
-      if settings.replicas > 1,
-        code == JetStreamProblem.noCluster || JetStreamProblem.tooFewServers.contains(code)
-      {
-        var single = settings
-        single.replicas = 1
-        return createStream(single, then: then)
-      }
-      guard JetStreamProblem.existingStream.contains(code) else { return then(result) }
-      // Somebody else creates it at the same time.
-      adaptStream(settings, looks: Self.looks) { adapted in
-        then(adapted.flatMap { $0.map { .success($0) } ?? result })
       }
     }
   }
@@ -178,136 +153,101 @@ package final class JetStream {
   private static let looks = 6
   private static let pause = Duration.milliseconds(100)
 
-  private func adaptStream(
-    _ settings: StreamSettings, looks: Int,
-    then: @escaping (Result<StreamInfo?, FlowError>) -> Void
-  ) {
-    adaptStream(settings) { [self] result in
-      guard case .success(nil) = result, looks > 1 else { return then(result) }
-      _ = connection.loop.scheduleOutside(after: Self.pause) { [self] in
-        adaptStream(settings, looks: looks - 1, then: then)
-      }
-    }
-  }
-
   /// Gives a stream the settings that its use depends on; nil if there is no stream.
-  private func adaptStream(
-    _ settings: StreamSettings, then: @escaping (Result<StreamInfo?, FlowError>) -> Void
-  ) {
-    call("STREAM.INFO.\(settings.name)", nil) { [self] result in
-      switch result {
-      case .failure(let error) where error.jetStreamCode == JetStreamProblem.missingStream:
-        then(.success(nil))
-      case .failure(let error): then(.failure(error))
-      case .success(let json):
-        guard let config = json["config"], let info = StreamInfo(json) else {
-          return then(.failure(connection.failure("JetStream's reply has no settings of a stream")))
-        }
-        let wanted = config.replacing(settings.needs)
-        if wanted == config { return then(.success(info)) }
-        call("STREAM.UPDATE.\(settings.name)", wanted, { StreamInfo($0) }) { then($0.map { $0 }) }
-      }
+  private func adaptStream(_ settings: StreamSettings) async throws(FlowError) -> StreamInfo? {
+    let json: NATSJSON
+    do throws(FlowError) { json = try await call("STREAM.INFO.\(settings.name)") } catch {
+      if error.jetStreamCode == JetStreamProblem.missingStream { return nil }
+      throw error
     }
+    guard let config = json["config"], let info = StreamInfo(json) else {
+      throw connection.failure("JetStream's reply has no settings of a stream")
+    }
+    let wanted = config.replacing(settings.needs)
+    if wanted == config { return info }
+    return try await call("STREAM.UPDATE.\(settings.name)", wanted) { StreamInfo($0) }
   }
 
   /// Deletes a stream with its messages and consumers; a missing one is an error.
-  package func deleteStream(
-    _ name: ByteString, then: @escaping (Result<Void, FlowError>) -> Void
-  ) {
-    guard areNames(name, then: then) else { return }
-    call("STREAM.DELETE.\(name)", nil, { _ in () }, then: then)
+  package func deleteStream(_ name: ByteString) async throws(FlowError) {
+    try check(name)
+    try await call("STREAM.DELETE.\(name)")
   }
 
   /// Removes the messages of a stream, or those of a subject; the result is their number.
+  @discardableResult
   package func purge(
-    _ stream: ByteString, subject: ByteString? = nil,
-    then: @escaping (Result<UInt64, FlowError>) -> Void
-  ) {
-    guard areNames(stream, then: then) else { return }
+    _ stream: ByteString, subject: ByteString? = nil
+  ) async throws(FlowError) -> UInt64 {
+    try check(stream)
     let body = subject.map { NATSJSON.members([("filter", .string($0))]) }
-    call("STREAM.PURGE.\(stream)", body, { $0["purged"]?.asUnsigned ?? 0 }, then: then)
+    return try await call("STREAM.PURGE.\(stream)", body) { $0["purged"]?.asUnsigned ?? 0 }
   }
 
   /// Removes the messages before a number; the next one has this number at least.
-  package func purge(
-    _ stream: ByteString, before number: UInt64,
-    then: @escaping (Result<Void, FlowError>) -> Void
-  ) {
-    guard areNames(stream, then: then) else { return }
-    let body = NATSJSON.members([("seq", .integer(Int64(clamping: number)))])
-    call("STREAM.PURGE.\(stream)", body, { _ in () }, then: then)
+  package func purge(_ stream: ByteString, before number: UInt64) async throws(FlowError) {
+    try check(stream)
+    try await call("STREAM.PURGE.\(stream)", .sequence(number))
   }
 
   /// The state of a stream; a missing one is an error.
-  package func streamInfo(
-    _ name: ByteString, then: @escaping (Result<StreamInfo, FlowError>) -> Void
-  ) {
-    guard areNames(name, then: then) else { return }
-    call("STREAM.INFO.\(name)", nil, { StreamInfo($0) }, then: then)
+  package func streamInfo(_ name: ByteString) async throws(FlowError) -> StreamInfo {
+    try check(name)
+    return try await call("STREAM.INFO.\(name)") { StreamInfo($0) }
   }
 
   /// The last message of a subject; nil if there is none.
   package func getLastMessage(
-    _ stream: ByteString, _ subject: ByteString,
-    then: @escaping (Result<StoredMessage?, FlowError>) -> Void
-  ) {
-    guard areNames(stream, then: then) else { return }
-    let body = NATSJSON.members([("last_by_subj", .string(subject))])
-    getMessage(stream, body, then: then)
+    _ stream: ByteString, _ subject: ByteString
+  ) async throws(FlowError) -> StoredMessage? {
+    try await getMessage(stream, .members([("last_by_subj", .string(subject))]))
   }
 
   /// The first message of a subject after a number; nil if there is none.
   package func getNextMessage(
-    _ stream: ByteString, _ subject: ByteString, after sequence: UInt64,
-    then: @escaping (Result<StoredMessage?, FlowError>) -> Void
-  ) {
-    guard areNames(stream, then: then) else { return }
+    _ stream: ByteString, _ subject: ByteString, after sequence: UInt64
+  ) async throws(FlowError) -> StoredMessage? {
     let next = NATSJSON.integer(Int64(clamping: sequence &+ 1))
-    let body = NATSJSON.members([("seq", next), ("next_by_subj", .string(subject))])
-    getMessage(stream, body, then: then)
+    return try await getMessage(
+      stream, .members([("seq", next), ("next_by_subj", .string(subject))]))
   }
 
   /// The message with a number; nil if there is none.
   package func getMessage(
-    _ stream: ByteString, _ sequence: UInt64,
-    then: @escaping (Result<StoredMessage?, FlowError>) -> Void
-  ) {
-    guard areNames(stream, then: then) else { return }
-    getMessage(stream, NATSJSON.members([("seq", .integer(Int64(clamping: sequence)))]), then: then)
+    _ stream: ByteString, _ sequence: UInt64
+  ) async throws(FlowError) -> StoredMessage? {
+    try await getMessage(stream, .sequence(sequence))
   }
 
   private func getMessage(
-    _ stream: ByteString, _ body: NATSJSON,
-    then: @escaping (Result<StoredMessage?, FlowError>) -> Void
-  ) {
-    call("STREAM.MSG.GET.\(stream)", body, { StoredMessage($0) }) { result in
-      switch result {
-      case .success(let message): then(.success(message))
-      case .failure(let error) where error.jetStreamCode == JetStreamProblem.missingMessage:
-        then(.success(nil))
-      case .failure(let error): then(.failure(error))
-      }
+    _ stream: ByteString, _ body: NATSJSON
+  ) async throws(FlowError) -> StoredMessage? {
+    try check(stream)
+    do throws(FlowError) {
+      return try await call("STREAM.MSG.GET.\(stream)", body) { StoredMessage($0) }
+    } catch {
+      if error.jetStreamCode == JetStreamProblem.missingMessage { return nil }
+      throw error
     }
   }
 
   /// The subjects of a stream's messages that a filter with wildcards has.
   package func subjects(
-    _ stream: ByteString, _ filter: ByteString,
-    then: @escaping (Result<[ByteString], FlowError>) -> Void
-  ) {
-    guard areNames(stream, then: then) else { return }
+    _ stream: ByteString, _ filter: ByteString
+  ) async throws(FlowError) -> [ByteString] {
+    try check(stream)
     let body = NATSJSON.members([("subjects_filter", .string(filter))])
-    call("STREAM.INFO.\(stream)", body, { $0["state"]?["subjects"]?.names ?? [] }, then: then)
+    return try await call("STREAM.INFO.\(stream)", body) { $0["state"]?["subjects"]?.names ?? [] }
   }
 
   // MARK: Consumers
 
   /// Creates a consumer that is pulled from, or changes its settings.
+  @discardableResult
   package func ensureConsumer(
-    _ stream: ByteString, _ settings: ConsumerSettings,
-    then: @escaping (Result<ConsumerInfo, FlowError>) -> Void
-  ) {
-    guard areNames(stream, settings.name ?? "-", then: then) else { return }
+    _ stream: ByteString, _ settings: ConsumerSettings
+  ) async throws(FlowError) -> ConsumerInfo {
+    try check(stream, settings.name ?? "-")
     let operation: ByteString =
       switch (settings.isDurable, settings.name) {
       case (true, let name?): "CONSUMER.DURABLE.CREATE.\(stream).\(name)"
@@ -315,30 +255,28 @@ package final class JetStream {
       case (_, nil): "CONSUMER.CREATE.\(stream)"
       }
     let body = NATSJSON.members([("stream_name", .string(stream)), ("config", settings.json)])
-    call(operation, body, { ConsumerInfo($0) }, then: then)
+    return try await call(operation, body) { ConsumerInfo($0) }
   }
 
   /// Deletes a consumer; a missing one is an error.
   package func deleteConsumer(
-    _ stream: ByteString, _ name: ByteString,
-    then: @escaping (Result<Void, FlowError>) -> Void
-  ) {
-    guard areNames(stream, name, then: then) else { return }
-    call("CONSUMER.DELETE.\(stream).\(name)", nil, { _ in () }, then: then)
+    _ stream: ByteString, _ name: ByteString
+  ) async throws(FlowError) {
+    try check(stream, name)
+    try await call("CONSUMER.DELETE.\(stream).\(name)")
   }
 
   /// The state of a consumer; a missing one is an error.
   package func consumerInfo(
-    _ stream: ByteString, _ name: ByteString,
-    then: @escaping (Result<ConsumerInfo, FlowError>) -> Void
-  ) {
-    guard areNames(stream, name, then: then) else { return }
-    call("CONSUMER.INFO.\(stream).\(name)", nil, { ConsumerInfo($0) }, then: then)
+    _ stream: ByteString, _ name: ByteString
+  ) async throws(FlowError) -> ConsumerInfo {
+    try check(stream, name)
+    return try await call("CONSUMER.INFO.\(stream).\(name)") { ConsumerInfo($0) }
   }
 
   // MARK: Messages
 
-  /// Publishes a message to the stream of its subject; the result is its sequence number there.
+  /// Publishes a message to the stream of its subject, and waits until the stream has stored it.
   ///
   /// - Parameters:
   ///   - subject: The subject, which a stream must have.
@@ -346,29 +284,41 @@ package final class JetStream {
   ///   - id: A message with an id that the stream has recently got isn't stored again; the result is the number
   ///     of the first one.
   ///   - headers: Further headers.
-  ///   - then: Called once the stream has stored the message.
+  /// - Returns: Its sequence number in the stream.
+  @discardableResult
   package func publish(
-    _ subject: ByteString, _ data: ByteString, id: ByteString? = nil, headers: [NATSHeader] = [],
-    then: @escaping (Result<UInt64, FlowError>) -> Void
-  ) {
+    _ subject: ByteString, _ data: ByteString, id: ByteString? = nil, headers: [NATSHeader] = []
+  ) async throws(FlowError) -> UInt64 {
     let headers = id.map { headers + [NATSHeader("Nats-Msg-Id", $0)] } ?? headers
-    connection.request(subject, data, headers: headers, timeout: timeout) { [self] result in
-      then(sequence(of: result, subject))
+    let reply: Result<NATSMessage, FlowError>
+    do throws(FlowError) {
+      reply = .success(
+        try await connection.request(subject, data, headers: headers, timeout: timeout))
+    } catch {
+      reply = .failure(error)
     }
+    return try sequence(of: reply, subject)
   }
 
   /// Reads the reply to a published message.
+  @discardableResult
   func sequence(
-    of result: Result<NATSMessage, FlowError>, _ subject: ByteString
-  ) -> Result<UInt64, FlowError> {
-    result.mapError { [connection] error in
-      guard error.underlying is NATSNoResponders else { return error }
-      return connection.failure("no stream takes messages of '\(subject)'")
-    }.flatMap { [connection] message in
-      Self.read(message.data, connection)
-    }.flatMap { [connection] json in
-      json["seq"]?.asUnsigned.map { .success($0) }
-        ?? .failure(connection.failure("'\(subject)' is handled by a program instead of a stream"))
+    of reply: Result<NATSMessage, FlowError>, _ subject: ByteString
+  ) throws(FlowError) -> UInt64 {
+    switch reply {
+    case .failure(let error) where error.underlying is NATSNoResponders:
+      throw connection.failure("no stream takes messages of '\(subject)'")
+    case .failure(let error): throw error
+    case .success(let message):
+      if let number = try read(message.data)["seq"]?.asUnsigned { return number }
+      throw connection.failure("'\(subject)' is handled by a program instead of a stream")
     }
+  }
+}
+
+extension NATSJSON {
+  /// The body of a request about the message with a number.
+  fileprivate static func sequence(_ number: UInt64) -> NATSJSON {
+    .members([("seq", .integer(Int64(clamping: number)))])
   }
 }

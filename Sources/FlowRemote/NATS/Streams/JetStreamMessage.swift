@@ -59,11 +59,9 @@ package struct JetStreamMessage {
   /// Acknowledges it; the server doesn't confirm that.
   package func ack() throws(FlowError) { try send("+ACK") }
 
-  /// Acknowledges it, and calls `then` once the server has noted that.
-  package func ackSync(
-    timeout: Duration = .seconds(5), then: @escaping (Result<Void, FlowError>) -> Void
-  ) {
-    connection.request(reply, "+ACK", timeout: timeout) { then($0.map { _ in () }) }
+  /// Acknowledges it, and waits until the server has noted that.
+  package func ackSync(timeout: Duration = .seconds(5)) async throws(FlowError) {
+    _ = try await connection.request(reply, "+ACK", timeout: timeout)
   }
 
   /// Has it delivered again, at once or after a delay.

@@ -185,7 +185,9 @@ package final class JetStreamPuller {
   private func checkConsumer() {
     if isChecking { return }
     isChecking = true
-    jetStream.consumerInfo(stream, consumer) { [weak self] result in
+    connection.perform { [jetStream, stream, consumer] in
+      try await jetStream.consumerInfo(stream, consumer)
+    } then: { [weak self] result in
       self?.isChecking = false
       guard case .failure(let error) = result, let code = error.jetStreamCode,
         code == JetStreamProblem.missingConsumer || code == JetStreamProblem.missingStream
