@@ -117,10 +117,19 @@ final class RemoteSession {
     return reply.flatMap { RemoteQuestion.readReply($0) } != nil
   }
 
+  /// The pauses before it is looked again for a function that isn't on the server: one that was killed and started again
+  /// may not have read all that it has stored.
+  private static let pauses: [Duration] = [0.1, 0.2, 0.4, 0.8, 1.6].map { .seconds($0) }
+
   /// The function with a name; it comes from the server once.
   func code(_ name: ByteString) async throws(FlowError) -> WorkerCode {
     try await codes.value(name) {
-      guard let bytes = try await queue.objects.get(name) else {
+      var bytes = try await queue.objects.get(name)
+      for pause in Self.pauses where bytes == nil {
+        try await queue.connection.loop.pause(pause)
+        bytes = try await queue.objects.get(name)
+      }
+      guard let bytes else {
         throw FlowError(.error, "the code of the op isn't on the server any more")
       }
       return try made(name, bytes)
