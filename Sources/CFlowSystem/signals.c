@@ -22,6 +22,11 @@ typedef struct request {
 static request interruption, termination;
 static pthread_t asked_thread;
 
+/// The first signal while the script stops by itself; 0 before it. Whether there is such a script, whether the signal has
+/// been taken, and whether its time is over.
+static _Atomic(int) stop_signal;
+static _Atomic(bool) stops_itself, is_stop_taken, is_stop_over;
+
 /// The signal that has requested the end of the process; 0 before it.
 static _Atomic(int) termination_signal;
 /// Whether the request hasn't been handled yet.
@@ -88,7 +93,44 @@ static bool ask(int number, const request *what) {
   return true;
 }
 
+/// Whether a signal is only the wish that the script stops by itself.
+static bool is_wish(int number) {
+  if (!atomic_load(&stops_itself) || atomic_load(&is_stop_over)) return false;
+  // Any thread that doesn't block the signal may receive it.
+  if (!flowsystem_is_main_thread()) {
+    pthread_kill(asked_thread, number);
+    return true;
+  }
+  int none = 0;
+  // Shells send SIGHUP twice.
+  if (!atomic_compare_exchange_strong(&stop_signal, &none, number))
+    return number == SIGHUP && none == SIGHUP;
+  int problem = errno;
+  flowsystem_wake_loop();
+  errno = problem;
+  return true;
+}
+
+void flowsystem_stop_by_script(void) { atomic_store(&stops_itself, true); }
+
+int flowsystem_stop_signal(void) { return atomic_load(&stop_signal); }
+
+bool flowsystem_has_stop(void) {
+  return atomic_load(&stop_signal) != 0 && !atomic_load(&is_stop_taken);
+}
+
+int flowsystem_take_stop(void) {
+  return flowsystem_has_stop() && !atomic_exchange(&is_stop_taken, true) ? flowsystem_stop_signal()
+                                                                         : 0;
+}
+
+void flowsystem_end_stop(void) {
+  if (atomic_exchange(&is_stop_over, true)) return;
+  pthread_kill(asked_thread, flowsystem_stop_signal());
+}
+
 static void on_interruption(int number) {
+  if (is_wish(number)) return;
   if (flowsystem_is_main_thread() && atomic_load(&termination_signal) != 0) {
     end_next_time(number);
     raise(number);
@@ -113,6 +155,7 @@ static bool has_default(const struct sigaction *present) {
 static struct sigaction alarm_before;
 
 static void on_termination(int number) {
+  if (is_wish(number)) return;
   if (flowsystem_is_main_thread()) {
     int none = 0;
     bool is_second = atomic_load(&was_interrupted);
@@ -165,6 +208,8 @@ void flowsystem_catch_termination(
     if (has_default(&present)) set_handler(numbers[i], on_termination, 0);
   }
 }
+
+bool flowsystem_was_interrupted(void) { return atomic_load(&was_interrupted); }
 
 bool flowsystem_was_asked_to_end(void) { return atomic_load(&was_asked_to_end); }
 

@@ -77,6 +77,7 @@ final class Interpreter {
         host.loop.onTerminalRequest = { messages.say("'\($0)' asks on the terminal") }
       }
       host.vm.onExit = { [unowned host] in messages.reportFailures(of: host) }
+      host.events.onStopFunction = { flowsystem_stop_by_script() }
       signals.catchTermination(host) {
         messages.reportFailures(of: host)
         monitors.finish()
@@ -160,6 +161,10 @@ final class Interpreter {
         "option '\(option)' has had no effect: no run was kept; it belongs to '--keep' or '--resume'"
       )
       return 2
+    }
+    // As other programs, so that the loop of a shell ends with it. Scripts without flows end as in lua5.4.
+    if messages.hasReportedInterruption, flowsystem_was_interrupted() {
+      Signals.failing = SIGINT
     }
     return succeeds ? 0 : 1
   }

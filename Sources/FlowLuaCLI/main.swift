@@ -12,7 +12,9 @@ let words = rawWords.compactMap { word in word.map { ByteString(cString: $0) } }
 flowsystem_end_without_memory()
 flowsystem_hold_streams()
 flowsystem_keep_statuses()
-flowsystem_end_at_exit(rawWords.first ?? nil) { Keeping.end(withStatus: $0) }
+flowsystem_end_at_exit(rawWords.first ?? nil) {
+  Signals.end(withStatus: Keeping.end(withStatus: $0))
+}
 // Before another process, which the system shows with the same environment, is forked.
 Secrets.take()
 

@@ -209,6 +209,24 @@ void flowsystem_catch_interruption(
 void flowsystem_catch_termination(
     flowsystem_request function, void *context, bool repeatedly, int wake);
 
+/// Makes the first of these signals a wish from now on: it only wakes the loop. The next one counts as the first.
+void flowsystem_stop_by_script(void);
+
+/// Returns the signal that was such a wish; 0 before it.
+int flowsystem_stop_signal(void);
+
+/// Whether there is such a signal that hasn't been taken.
+bool flowsystem_has_stop(void);
+
+/// Takes the signal: returns it once, and 0 otherwise.
+int flowsystem_take_stop(void);
+
+/// Sends the signal again, which now counts as the first, unless that was done. Any thread.
+void flowsystem_end_stop(void);
+
+/// Returns whether Ctrl-C has requested the end of the script.
+bool flowsystem_was_interrupted(void);
+
 /// Makes both kinds write to another eventfd from now on.
 void flowsystem_wake_by_signals(int wake);
 

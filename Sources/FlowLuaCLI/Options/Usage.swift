@@ -57,7 +57,7 @@ enum Usage {
       The exit status is 0 for success; 1 for an error of the script, an unobserved failure, or wrong
       use of an option of lua5.4; 2 for wrong use of an option of flowlua, or a sandbox that the kernel
       can't provide; 75 after SIGTERM with a run that --resume continues; 124 after --time-limit or
-      --cpu-limit; 129 after SIGHUP, 130 after a second Ctrl-C, 143 after SIGTERM.
+      --cpu-limit; 129 after SIGHUP, 130 (death by SIGINT) after Ctrl-C, 143 after SIGTERM.
 
       The manual page is flowlua(1). The Debian package has articles and examples in
       /usr/share/doc/flowlua; begin with articles/Cookbook.md.

@@ -14,6 +14,8 @@ final class Messages {
   var decorate: ((ByteString) -> ByteString)?
   /// The first line of the most recently reported error.
   private(set) var lastError: ByteString = ""
+  /// Whether an error of Ctrl-C was reported.
+  private(set) var hasReportedInterruption = false
 
   init(program: ByteString) {
     self.program = program
@@ -22,7 +24,7 @@ final class Messages {
   /// Reports an error that ended a chunk.
   func report(_ error: any Error) {
     let text = text(of: error)
-    lastError = ByteString(text.bytes.prefix { $0 != UInt8(ascii: "\n") })
+    lastError = firstLine(of: text)
     Output.error(program: program, text, style: decorate)
   }
 
@@ -44,12 +46,29 @@ final class Messages {
     return !texts.isEmpty
   }
 
+  private func firstLine(of text: ByteString) -> ByteString {
+    ByteString(text.bytes.prefix { $0 != UInt8(ascii: "\n") })
+  }
+
+  /// Reports that Ctrl-C, or what counts as it, has ended the script.
+  func reportInterruption(_ message: ByteString) {
+    hasReportedInterruption = true
+    say(message)
+  }
+
   /// Prints a message that isn't an error of the script.
   func say(_ message: ByteString) { Output.error(program: program, message) }
 
   private func text(of error: any Error) -> ByteString {
-    if let host { return host.report(of: error) }
-    if let error = error as? LuaError { return ByteString(error.message.bytes) }
-    return ByteString(String(describing: error))
+    guard let host else {
+      if let error = error as? LuaError { return ByteString(error.message.bytes) }
+      return ByteString(String(describing: error))
+    }
+    let text = host.report(of: error)
+    let interruption = "interrupted!".bytes
+    if firstLine(of: text).bytes.suffix(interruption.count).elementsEqual(interruption) {
+      hasReportedInterruption = true
+    }
+    return text
   }
 }

@@ -27,7 +27,7 @@ struct ScriptEnd {
     let ending = host.runToEnd()
     // As at a wait of the main chunk, where it would have been an error.
     if ending == .interrupted {
-      messages.say(interruption())
+      messages.reportInterruption(interruption())
     } else if !isSession {
       for warning in host.warningsAtEnd { messages.say(warning) }
     }

@@ -43,6 +43,16 @@ struct Signals {
   /// Makes both end the process from now on.
   func stopAsking() { flowsystem_end_requests() }
 
+  /// The signal by which a process ends instead of with the status 1; 0 for none.
+  // Unsafe: used on the main thread only, also while the process exits.
+  nonisolated(unsafe) static var failing: Int32 = 0
+
+  /// Ends a process that exits with a status, if a signal is to end it; returns the status otherwise.
+  static func end(withStatus status: Int32) -> Int32 {
+    if failing != 0, status == EXIT_FAILURE { flowsystem_end_by_signal(failing) }
+    return status
+  }
+
   /// Ends the process as the signal would have done, but with all buffered output.
   static func end(by signal: Int32) -> Never {
     flowsystem_begin_termination()

@@ -13,6 +13,7 @@
 ---@class flow
 ---@field version string The version of flowlua, such as `"1.0.0"`: for messages. As texts, `"1.10"` comes before `"1.9"`: `flow.requires` compares.
 ---@field ops flow.Ops The ops written in Swift, by name.
+---@field stopping boolean Whether a signal has asked the script to end, and the function of `flow.on_stop` was called, or is about to be; in workers, too.
 ---@field checking boolean Whether runs are checked instead of executed, as with `--check` and `--why`.
 ---@field csv flow.CSV CSV to tables and back; also `require "flow.csv"`.
 ---@field http flow.HTTP HTTP requests; also `require "flow.http"`.
@@ -1079,6 +1080,12 @@ function flow.when_any_succeeds(tasks, options) end
 ---@param options? flow.ExecOptions
 ---@return flow.ExecTask task
 function flow.exec(argv, options) end
+
+---Calls a function at the first Ctrl-C, SIGTERM or SIGHUP, instead of cancelling everything: the script ends by itself, and
+---`flow.stopping` is true from then on. Everything is cancelled when the grace of `--grace` is over, at a second signal, or
+---if the function returns `"cancel"` or fails. A script has one such function; in sessions and Swift programs it is an error.
+---@param fn async fun(signal: "SIGINT"|"SIGTERM"|"SIGHUP"): "cancel"?
+function flow.on_stop(fn) end
 
 ---Returns whether a standard stream is a terminal: false for a file, a pipe, and for output that a Swift program captures.
 ---@param stream "stdin"|"stdout"|"stderr"|file* `io.stdin`, `io.stdout` or `io.stderr`, or the name of one.

@@ -11,6 +11,7 @@ extension ScriptHost {
   }
 
   func installSandbox() {
+    StopBindings.install(in: self)
     define("sandbox") { host, call in
       let arguments = Arguments(host, call, "sandbox")
       guard var sandbox = host.existing(SandboxGrant.self)?.make() else {

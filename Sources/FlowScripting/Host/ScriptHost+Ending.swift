@@ -1,5 +1,6 @@
 public import FlowEngine
 internal import FlowHTTP
+internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// The end of scripts: by themselves, by Ctrl-C, or with the process.
@@ -45,7 +46,7 @@ extension ScriptHost {
     while !isIdle {
       // An op that ignores the first stop is ended by the second.
       isIdle =
-        !loop.run(until: { vm.hasRequest || ending.isTerminating }) && !stalls.failNext(on: loop)
+        !loop.run(until: { hasRequest || ending.isTerminating }) && !stalls.failNext(on: loop)
       switch takeRequest() {
       case .termination:
         terminate()
@@ -219,6 +220,9 @@ extension ScriptHost {
     }
   }
 
+  /// Whether there is a request, or a signal for the script itself.
+  var hasRequest: Bool { vm.hasRequest || !isWorker && flowsystem_has_stop() }
+
   /// A request of signals, or of `cancel`.
   package enum Request {
     case termination, interruption
@@ -228,6 +232,7 @@ extension ScriptHost {
   /// The request of signals or of `cancel`. The caller handles it from now on: nothing is raised for it
   /// elsewhere.
   package func takeRequest() -> Request? {
+    if !isWorker, flowsystem_has_stop() { StopBindings.take(for: self) }
     if vm.takeAttention() { vm.onAttention?() }
     let isTermination = vm.takeTermination() || ending.isTerminating
     let isInterruption = vm.takeInterruption()

@@ -51,6 +51,8 @@ public final class ScriptHost {
     package var onWarning: ((ByteString) -> Void)?
     /// With true when everything is being cancelled, and with false when that is done.
     package var onCancellation: ((Bool) -> Void)?
+    /// The script wants to stop by itself at the first signal; nil where it learns of none.
+    package var onStopFunction: (() -> Void)?
     /// The end of the process was requested: only cleanups run afterwards.
     package var onTerminationRequest: (() -> Void)?
     /// Everything is cancelled, and files can still be replaced.

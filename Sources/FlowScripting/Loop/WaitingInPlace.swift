@@ -34,12 +34,12 @@ extension ScriptHost: LuaScheduler {
       } else if isMain, let error = waitsInPlace.cancellation.take() {
         wait.fail(raise(error))
       } else if loop.run(until: {
-        wait.isReady || vm.hasRequest || vm.isAskedToStop
+        wait.isReady || hasRequest || vm.isAskedToStop
           || !isCleanup && ending.isTerminating || !isSpared && code.stopError != nil
           || isMain && waitsInPlace.cancellation != nil
       }) {
         if isCleanup {
-          if vm.hasRequest { answerInCleanup() }
+          if hasRequest { answerInCleanup() }
         } else if let request = takeRequest() {
           wait.fail(answer(request))
         }

@@ -137,11 +137,12 @@ extension ScriptHost {
       call, "flow.\(name) isn't there in a worker: ops and flows are made by the main script")
   }
 
-  /// The value of `flow.name` for a name that the module doesn't have: `checking`, `version` or a submodule,
+  /// The value of `flow.name` for a name that the module doesn't have: `checking`, `stopping`, `version` or a submodule,
   /// else nil or, in a worker, an error for a name that exists elsewhere.
   static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let name = call.bytes(2) else { return call.answer(.nil) }
     if name == "checking" { return call.answer(.boolean(host.isChecking)) }
+    if name == "stopping" { return call.answer(.boolean(StopBindings.isStopping)) }
     if name == "version" { return call.answer(.string(FlowLuaVersion.number)) }
     if let submodule = try host.submodule(name) { return call.answer(.reference(submodule)) }
     return host.isWorker ? try host.mainName(call) : call.answer(.nil)

@@ -65,7 +65,7 @@ end
 
 -- Ctrl-C cancels the run itself, and so does SIGTERM when nothing continues it.
 script = kept.script(text)
-check.equal(signalled("INT", { "--keep", environment = { HOW = "wait" } }).status, 1)
+check.equal(signalled("INT", { "--keep", environment = { HOW = "wait" } }).status, 130)
 script:expect_effects("pay", "pay", "pay", "waiting", "cleanup", "refund", "refund", "refund")
 check.equal(signalled("TERM", { environment = { HOW = "wait" } }).status, 143)
 script:expect_effects("pay", "pay", "pay", "waiting", "cleanup", "refund", "refund", "refund")

@@ -85,7 +85,7 @@ end
 -- The first Ctrl-C is an error of the script.
 for _, ending in ipairs { "left:await()", "while true do end" } do
   local result = ends(ending, "INT")
-  check.equal(result.status, 1)
+  check.equal(result.status, 130)
   check.contains(result.stderr, "interrupted!")
 end
 -- The reader of its output goes away.

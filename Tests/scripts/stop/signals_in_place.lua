@@ -27,7 +27,7 @@ file:write(SCRIPT)
 file:close()
 
 for _, position in ipairs { "sort", "load", "tostring", "close", "require", "test", "busy_test" } do
-  for signal, expected in pairs { INT = 1, TERM = 143 } do
+  for signal, expected in pairs { INT = 130, TERM = 143 } do
     for _, stretch in ipairs { "first", "later" } do
       local what = ("%s in %s, %s"):format(signal, position, stretch)
       local result = host.signalled(host.binary, { name, position, stretch }, signal)
