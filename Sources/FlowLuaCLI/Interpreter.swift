@@ -77,6 +77,24 @@ final class Interpreter {
         host.loop.onTerminalRequest = { messages.say("'\($0)' asks on the terminal") }
       }
       host.vm.onExit = { [unowned host] in messages.reportFailures(of: host) }
+      if arguments.script != nil {
+        let completes = arguments.options.completes
+        host.events.commandLine = ScriptCommandLine(completes: completes) { text, status in
+          if status == 0 {
+            Output.write(text, toError: false)
+          } else {
+            Output.error(program: arguments.title, text)
+          }
+          EventLoop.endPrograms()
+          exit(status)
+        }
+      }
+      if arguments.options.completes {
+        host.checking = ScriptHost.Checking { place, reason in
+          messages.say("no completions: \(place) \(reason) before flow.main")
+          exit(1)
+        }
+      }
       host.events.onStopFunction = { flowsystem_stop_by_script() }
       signals.catchTermination(host) {
         messages.reportFailures(of: host)
@@ -129,13 +147,17 @@ final class Interpreter {
         limit = try TimeLimit.begin(arguments, try deferred.makeHost())
       }
       try setArguments()
-      if arguments.options.checks || keeping?.explains == true {
+      if arguments.options.checks || arguments.options.completes || keeping?.explains == true {
         try deferred.makeHost().installCheckedLibrary()
       }
       if !arguments.ignoresEnvironment { try runInitialization() }
       for preparation in arguments.preparations { try run(preparation) }
       try runScript()
       succeeds = end.finish()
+      if succeeds, arguments.options.completes {
+        messages.say("no completions: the script doesn't call flow.main")
+        succeeds = false
+      }
     } catch {
       // An error that hasn't been reported yet was raised outside of any chunk, and has no
       // traceback.

@@ -76,6 +76,10 @@ final class CommandLineArguments {
         vector[index] == "-" && !isAfterDashes ? .standardInput : .file(vector[index])
       if !isAfterDashes { lateSandbox = vector[(index + 1)...].first(where: Self.asksForSandbox) }
     }
+    if options.completes, !hasFile {
+      throw LongOptions.misuse(
+        "option '--completions' needs a script: --completions bash release.lua")
+    }
     try options.confinement?.check()
     try options.checkWritten()
   }
@@ -99,6 +103,8 @@ final class CommandLineArguments {
   private static func asksForSandbox(_ word: ByteString) -> Bool {
     word == "--sandbox" || word == "--sandbox=strict"
   }
+
+  private var hasFile: Bool { if case .file? = script { true } else { false } }
 
   /// The program's name in messages.
   var program: ByteString { Self.programName(vector) }

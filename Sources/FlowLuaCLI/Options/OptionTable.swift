@@ -272,6 +272,15 @@ extension OptionTable {
       "run the script up to where it needs an outcome, but check its flows and print their plans instead of running them; status 1 if a check finds errors",
       forScript: true
     ) { options, _ in options.checks = true }
+    word(
+      "--completions bash", needs: "a shell: --completions bash",
+      "print completions of the script's commands (flow.main) for bash, and run nothing"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in
+      guard value == "bash" else {
+        throw LongOptions.misuse("option '--completions': bash expected, got '\(value)'")
+      }
+      options.completes = true
+    }
     flag("--virtual-clock", "use a virtual clock, on which sleeping takes no time", forScript: true)
     { options, _ in options.usesVirtualClock = true }
     word(

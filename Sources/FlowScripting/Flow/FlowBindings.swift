@@ -5,6 +5,7 @@ internal import FlowEngine
 extension ScriptHost {
   func installFlows() throws {
     GraphBindings.install(in: self)
+    MainBindings.install(in: self)
     define("new") { host, call in
       let name = try Arguments(host, call, "new").name(1)
       return call.answer(Flow(name), host.types.flow)

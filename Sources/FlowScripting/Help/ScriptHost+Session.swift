@@ -199,7 +199,10 @@ extension ScriptHost {
     if let doc = op.doc { text = text + doc + "\n" }
     for (title, declared) in [("needs", op.needs), ("gives", op.gives)] where !declared.isEmpty {
       text = text + "\(title):\n"
-      for each in declared { text = text + "  \(each.name): \(each.type.name)\n" }
+      for each in declared {
+        let doc = each.doc.map { "  –  \($0)" as ByteString } ?? ""
+        text = text + "  \(each.name): \(each.type.name)\(doc)\n"
+      }
     }
     if let retry = op.retry {
       text = text + "retry: \(retry.attempts) attempts, delay \(Self.seconds(retry.delay))"

@@ -32,6 +32,9 @@ local flow = {}
 ---The second result of a predicate names the type in the message of a mismatch. The `?` applies to the whole union.
 ---@alias flow.Type string|fun(value: any): boolean, string?
 
+---A key that an op needs: its type, or a table that has a text for people as well, and the only values if there are few.
+---@alias flow.Need flow.Type|{ [1]: flow.Type, [2]: string?, values: (string|integer)[]? }
+
 ---The state of a task.
 ---@alias flow.State
 ---| "pending" # It hasn't settled yet.
@@ -129,7 +132,7 @@ local flow = {}
 ---@class flow.OpOptions: flow.PolicyOptions
 ---@field run async fun(ctx: flow.Ctx, ...: any): any The function of the op. The op ends when it returns; if it returns a task, the op ends with that task.
 ---@field doc? string A description; `help` shows it.
----@field needs? table<string, flow.Type> The required data: checked before `run` is called.
+---@field needs? table<string, flow.Need> The required data: checked before `run` is called.
 ---@field gives? table<string, flow.Type> The data that `run` sets: checked after it.
 ---@field primary_input? string The key under which a group passes an item; by default the only one of `needs`.
 ---@field primary_output? string The key whose value a group collects; by default the only one of `gives`.
@@ -201,7 +204,7 @@ local flow = {}
 ---@field any? "first"|"last" Whether handlers of the any-step take precedence over a step's own; `"last"` by default.
 ---@field max_transitions? integer The number of transitions after which the machine fails; 10000 by default.
 ---@field doc? string A description.
----@field needs? table<string, flow.Type> As of an op.
+---@field needs? table<string, flow.Need> As of an op.
 ---@field gives? table<string, flow.Type> As of an op.
 ---@field primary_input? string As of an op.
 ---@field primary_output? string As of an op.
@@ -265,7 +268,7 @@ local flow = {}
 ---@class flow.Op
 ---@field name string Its name in lines and errors.
 ---@field doc string? Its description.
----@field needs table<string, flow.Type> The data that it needs, as it was written; a copy. A flow has a method of this name instead.
+---@field needs table<string, flow.Need> The data that it needs, as it was written; a copy. A flow has a method of this name instead.
 ---@field gives table<string, flow.Type> The data that it gives, in the same way.
 ---@field primary_input string? The key under which a group passes an item: the declared one, or the only one of `needs`.
 ---@field primary_output string? The key whose value a group collects: the declared one, or the only one of `gives`.
@@ -309,7 +312,7 @@ local Flow = {}
 
 ---Declares the data that it needs; several calls add up. Without an argument it returns a copy of the
 ---declarations, or, if there are none, the needs of the flow's only op.
----@param needs? table<string, flow.Type>
+---@param needs? table<string, flow.Need>
 ---@return flow.Flow self
 ---@overload fun(self: flow.Flow): table<string, flow.Type>
 function Flow:needs(needs) end
@@ -829,7 +832,7 @@ function flow.op(name, run) end
 ---The options of `flow.wrap`.
 ---@class flow.WrapOptions
 ---@field run async fun(ctx: flow.Ctx, run: (async fun(data?: flow.Data): flow.Data), ...: any): any
----@field needs table<string, flow.Type>? Instead of the needs of the inner op.
+---@field needs table<string, flow.Need>? Instead of the needs of the inner op.
 ---@field gives table<string, flow.Type>? Instead of what the inner op gives.
 
 ---Makes an op around another op, flow or machine: with the same name and declarations, but its own policy.
@@ -1080,6 +1083,21 @@ function flow.when_any_succeeds(tasks, options) end
 ---@param options? flow.ExecOptions
 ---@return flow.ExecTask task
 function flow.exec(argv, options) end
+
+---The commands of a script.
+---@class flow.MainOptions
+---@field [integer] flow.Op The ops, flows or machines.
+---@field doc? string A text about the script, for its help.
+
+---Makes commands of ops, with their needs as options, and starts the one that the arguments of the script name: see the page
+---*Commands and arguments*. It waits for the end; a failure is reported as of any run that nothing observes. `--help`
+---prints help; a mistake in the arguments ends the script with the status 2 before anything runs. A single op needs no name.
+---In a module, which another script loads, nothing runs.
+---@async
+---@generic T
+---@param commands T Ops in a list, or a single op.
+---@return T commands
+function flow.main(commands) end
 
 ---Calls a function at the first Ctrl-C, SIGTERM or SIGHUP, instead of cancelling everything: the script ends by itself, and
 ---`flow.stopping` is true from then on. Everything is cancelled when the grace of `--grace` is over, at a second signal, or

@@ -51,6 +51,8 @@ public final class ScriptHost {
     package var onWarning: ((ByteString) -> Void)?
     /// With true when everything is being cancelled, and with false when that is done.
     package var onCancellation: ((Bool) -> Void)?
+    /// The command line of the script, for `flow.main`; nil where scripts have none.
+    package var commandLine: ScriptCommandLine?
     /// The script wants to stop by itself at the first signal; nil where it learns of none.
     package var onStopFunction: (() -> Void)?
     /// The end of the process was requested: only cleanups run afterwards.
@@ -234,6 +236,19 @@ public final class ScriptHost {
     try vm.preload(
       Self.moduleNames,
       loader: binder.bind { host, call in try host.requiredModule(call) })
+  }
+}
+
+/// What a program does for a script that has commands.
+package struct ScriptCommandLine {
+  /// Whether completions of the commands are printed, and nothing runs.
+  package let completes: Bool
+  /// Prints a text and ends the process: help with the status 0, a mistake with another.
+  package let end: (_ text: ByteString, _ status: Int32) -> Void
+
+  package init(completes: Bool, end: @escaping (_ text: ByteString, _ status: Int32) -> Void) {
+    self.completes = completes
+    self.end = end
   }
 }
 

@@ -311,18 +311,58 @@ extension ScriptHost {
         throw wrong("keys are strings, got a key of type \(vm.typeName(of: key))")
       }
       try checkMemory(forKey: name)
-      switch value {
-      case .string(let text):
-        let type = try type(spelled: text) { wrong("type of '\(name)': \($0)") }
-        result.append(Declaration(name, type))
-      case .reference(let function) where function.kind == .function:
-        result.append(Declaration(name, type(tested: function)))
-      default:
-        throw wrong(
-          "type of '\(name)': string or function expected, got \(kindName(of: value))")
+      if case .reference(let table) = value, table.kind == .table {
+        result.append(try described(name, table, wrong))
+      } else {
+        result.append(Declaration(name, try declaredType(value, of: name, wrong)))
       }
     }
     return result
+  }
+
+  private func declaredType(
+    _ value: LuaValue, of name: ByteString, _ wrong: (String) -> any Error
+  ) throws -> FlowValueType {
+    switch value {
+    case .string(let text): return try type(spelled: text) { wrong("type of '\(name)': \($0)") }
+    case .reference(let function) where function.kind == .function: return type(tested: function)
+    default:
+      throw wrong(
+        "type of '\(name)': string, function or { type, text } expected, got \(kindName(of: value))"
+      )
+    }
+  }
+
+  /// `{ type, text, values = list }`.
+  private func described(
+    _ name: ByteString, _ table: LuaReference, _ wrong: (String) -> any Error
+  ) throws -> Declaration {
+    var (type, doc, values): (FlowValueType?, ByteString?, [FlowValue]?)
+    for (key, value) in try vm.pairs(of: table) {
+      switch (key, value) {
+      case (.integer(1), _): type = try declaredType(value, of: name, wrong)
+      case (.integer(2), .string(let text)): doc = text
+      case (.string("values"), .reference(let list)) where list.kind == .table:
+        values = try vm.pairs(of: list).map { each in
+          switch each.value {
+          case .string(let text): return .bytes(text)
+          case .integer(let number): return .integer(number)
+          default:
+            throw wrong(
+              "values of '\(name)': strings and integers expected, got \(kindName(of: each.value))")
+          }
+        }
+      default:
+        throw wrong(
+          "'\(name)': { type, text, values = list } expected, got \(kindName(of: value)) at \(FlowValue(key).logText)"
+        )
+      }
+    }
+    guard let type else {
+      throw wrong("'\(name)': { type, text } expected, got a table without a type")
+    }
+    if values?.isEmpty == true { throw wrong("values of '\(name)': a list with values expected") }
+    return Declaration(name, values.map { type.limited(to: $0) } ?? type, doc: doc)
   }
 }
 

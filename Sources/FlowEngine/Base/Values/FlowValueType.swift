@@ -338,7 +338,7 @@ extension FlowValueType {
   }
 
   /// The type without `?`: that of a present value.
-  var present: FlowValueType {
+  package var present: FlowValueType {
     guard isOptional else { return self }
     let mark = UInt8(ascii: "?")
     return FlowValueType(

@@ -4,11 +4,14 @@ public struct Declaration {
   public let name: ByteString
   /// The type that its value must have.
   public let type: FlowValueType
+  /// What the value is, for people.
+  public let doc: ByteString?
 
-  /// Declares a key with its type.
-  public init(_ name: some FlowText, _ type: FlowValueType) {
+  /// Declares a key with its type and, if it is given, a text about the value for people.
+  public init(_ name: some FlowText, _ type: FlowValueType, doc: (any FlowText)? = nil) {
     self.name = name.byteString
     self.type = type
+    self.doc = doc?.byteString
   }
 }
 
