@@ -2,25 +2,27 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.csv`: CSV to tables and back.
-extension ScriptHost {
+struct CSVBindings {
+  let host: ScriptHost
+
   /// Makes the module `flow.csv`.
-  func makeCSVModule() throws -> LuaReference {
-    let rows = try defineIterator("csv.rows", of: CSVRows.self)
-    let module = try vm.makeTable()
-    try vm.set(
+  func makeModule() throws -> LuaReference {
+    let rows = try host.defineIterator("csv.rows", of: CSVRows.self)
+    let module = try host.vm.makeTable()
+    try host.vm.set(
       functions: [
-        "rows": bind { host, call in
+        "rows": host.bind { host, call in
           let value = try host.vm.value(of: try CSVRows(host, call), rows)
           // The last one is closed when the loop ends, however it ends.
           return call.answer([value, .nil, .nil, value])
         },
-        "encode": bind { host, call in try host.encodeCSV(call) },
+        "encode": host.bind { host, call in try CSVBindings(host: host).encode(call) },
       ], in: module)
     return module
   }
 
-  private func encodeCSV(_ call: LuaCall) throws -> LuaAnswer {
-    let arguments = Arguments(self, call, "encode")
+  private func encode(_ call: LuaCall) throws -> LuaAnswer {
+    let arguments = Arguments(host, call, "encode")
     _ = try arguments.table(1)
     var columns: LuaReference?
     var separator = UInt8(ascii: ",")
@@ -29,10 +31,10 @@ extension ScriptHost {
     if !arguments.isNil(2) {
       let options = try arguments.options(2, known: ["columns", "header", "separator", "newline"])
       if let list = try options.table("columns") {
-        guard let names = try strings(in: .reference(list)), !names.isEmpty else {
+        guard let names = try host.strings(in: .reference(list)), !names.isEmpty else {
           throw options.wrong("columns", expected: "list of names")
         }
-        columns = try vm.makeList(count: names.count) { .string(names[$0]) }
+        columns = try host.vm.makeList(count: names.count) { .string(names[$0]) }
       }
       separator = try options.separator() ?? separator
       hasHeader = try options.boolean("header") ?? true
@@ -54,7 +56,7 @@ extension ScriptHost {
     let place = column.map { "line \(line), column \($0)" } ?? "line \(line)"
     var numbers: [(ByteString, Int)] = [("line", line)]
     if let column { numbers.append(("column", column)) }
-    return textError(call, path, "\(problem) at \(place)", code: "csv", numbers)
+    return host.textError(call, path, "\(problem) at \(place)", code: "csv", numbers)
   }
 }
 
@@ -204,7 +206,7 @@ final class CSVRows: TextIterator {
     let number = line + place.emptyLines
     do {
       try setNames(table, host) { [unowned self] problem in
-        host.csvError(call, text.path, problem, line: number, column: nil)
+        CSVBindings(host: host).csvError(call, text.path, problem, line: number, column: nil)
       }
     } catch {
       close()
@@ -247,7 +249,7 @@ final class CSVRows: TextIterator {
       let least = count > options.columnCount ? "at least " : ""
       problem = "expected \(options.columnCount) fields, got \(least)\(count)"
     }
-    let error = host.csvError(
+    let error = CSVBindings(host: host).csvError(
       call, text.path, problem, line: line + place.emptyLines + place.linesBeforeProblem,
       column: column)
     if needsHeader {
@@ -271,7 +273,7 @@ final class CSVRows: TextIterator {
   private func tooLong(
     _ problem: String, after emptyLines: Int, _ host: ScriptHost, _ call: LuaCall
   ) -> any Error {
-    host.csvError(call, text.path, problem, line: line + emptyLines, column: nil)
+    CSVBindings(host: host).csvError(call, text.path, problem, line: line + emptyLines, column: nil)
   }
 }
 

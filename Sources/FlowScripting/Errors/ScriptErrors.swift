@@ -329,6 +329,24 @@ extension ScriptHost {
     }
   }
 
+  /// An error of kind `error` about a text, with numbers that say where in it.
+  func textError(
+    _ call: LuaCall, _ path: ByteString?, _ message: String, code: ByteString,
+    _ numbers: [(ByteString, Int)]
+  ) -> any Error {
+    let place = path.map { "'\($0)': " } ?? ""
+    let text = loop.secrets.redacted("\(call.position)\(place)\(message)")
+    let fields = numbers.map { ($0.0, LuaValue.integer(Int64($0.1))) }
+    do {
+      let table = try makeError(
+        FlowError(.error, text, traceback: vm.traceback(level: 1)),
+        fields: [("code", .string(code))] + fields)
+      return LuaError(value: .reference(table), message: text)
+    } catch {
+      return error
+    }
+  }
+
   /// The text for an error that ended a script or that was unobserved: the message, the last five lines of its program's
   /// stderr if it has several, and, unless the message already contains one, the traceback.
   ///

@@ -4,29 +4,31 @@ internal import FlowEngine
 /// `flow.fs`: functions for files that wait without blocking.
 ///
 /// Everything that touches a disk happens on a helper thread: a disk may be slow, or be a network.
-extension ScriptHost {
+struct FileBindings {
+  let host: ScriptHost
+
   /// Makes the module `flow.fs`.
-  func makeFileModule() throws -> LuaReference {
+  func makeModule() throws -> LuaReference {
     var functions: LuaFields<LuaFunction> = [:]
     for (name, function) in Self.fileFunctions {
       functions.list.append(
         (
           name,
-          bind { host, call in
+          host.bind { host, call in
             try host.checkAllowed(.files, call, "fs.\(name)")
             if !Self.readingFunctions.contains(name) {
               try host.refuseWhileChecking(call, "fs.\(name)")
             }
-            return try function(host, call, Arguments(host, call, name))
+            return try function(FileBindings(host: host), call, Arguments(host, call, name))
           }
         ))
     }
-    let module = try vm.makeTable()
-    try vm.set(functions: functions, in: module)
+    let module = try host.vm.makeTable()
+    try host.vm.set(functions: functions, in: module)
     return module
   }
 
-  private typealias FileFunction = (ScriptHost, LuaCall, Arguments) throws -> LuaAnswer
+  private typealias FileFunction = (FileBindings, LuaCall, Arguments) throws -> LuaAnswer
 
   /// Those that a script may use while its flows are only checked. A watch isn't among them: it waits for changes.
   private static let readingFunctions: Set<String> = ["list", "stat", "exists", "read", "hash"]
@@ -38,9 +40,9 @@ extension ScriptHost {
       ("stat", { try $0.stat($1, $2) }),
       (
         "exists",
-        { host, call, arguments in
+        { files, call, arguments in
           let path = try arguments.path(1)
-          return try host.offload(call) { _ throws(SystemError) in
+          return try files.host.offload(call) { _ throws(SystemError) in
             try FileStatus.exists(path)
           } answer: {
             $0.answer(.boolean($1))
@@ -49,46 +51,46 @@ extension ScriptHost {
       ),
       (
         "mkdir",
-        { host, call, arguments in
+        { files, call, arguments in
           let path = try arguments.path(1)
-          return try host.change(call) { _ throws(SystemError) in try Folders.make(path) }
+          return try files.change(call) { _ throws(SystemError) in try Folders.make(path) }
         }
       ),
       (
         "remove",
-        { host, call, arguments in
+        { files, call, arguments in
           let path = try arguments.path(1)
           let options = try arguments.fileOptions(2, known: ["recursive"])
           let recursive = try options.boolean("recursive") ?? false
-          return try host.change(call) { cancellation throws(SystemError) in
+          return try files.change(call) { cancellation throws(SystemError) in
             try FileRemoval.remove(path, recursive: recursive, cancellation)
           }
         }
       ),
       (
         "rename",
-        { host, call, arguments in
+        { files, call, arguments in
           let (path, target) = (try arguments.path(1), try arguments.path(2))
-          return try host.change(call) { _ throws(SystemError) in
+          return try files.change(call) { _ throws(SystemError) in
             try Folders.rename(path, to: target)
           }
         }
       ),
       (
         "copy",
-        { host, call, arguments in
+        { files, call, arguments in
           let (path, target) = (try arguments.path(1), try arguments.path(2))
-          return try host.change(call) { cancellation throws(SystemError) in
+          return try files.change(call) { cancellation throws(SystemError) in
             try Files.copy(path, to: target, cancellation)
           }
         }
       ),
       (
         "read",
-        { host, call, arguments in
+        { files, call, arguments in
           let path = try arguments.path(1)
-          let memory = host.loop.memory?.beginCollecting()
-          return try host.offload(call, in: memory) { cancellation throws(SystemError) in
+          let memory = files.host.loop.memory?.beginCollecting()
+          return try files.host.offload(call, in: memory) { cancellation throws(SystemError) in
             try Files.read(path, in: memory, cancellation)
           } answer: {
             $0.answer(.string($1))
@@ -97,11 +99,11 @@ extension ScriptHost {
       ),
       (
         "write",
-        { host, call, arguments in
+        { files, call, arguments in
           let (path, content) = (try arguments.path(1), try arguments.string(2))
           let options = try arguments.fileOptions(3, known: ["append"])
           let appends = try options.boolean("append") ?? false
-          return try host.change(call) { cancellation throws(SystemError) in
+          return try files.change(call) { cancellation throws(SystemError) in
             if appends {
               try Files.append(content, to: path, cancellation)
             } else {
@@ -111,9 +113,9 @@ extension ScriptHost {
         }
       ),
       ("hash", { try $0.hash($1, $2) }),
-      ("watch", { try $0.watch($1, $2) }),
-      ("lock", FileLocks.lock),
-      ("temp_dir", { host, call, _ in try host.makeTemporaryFolder(call) }),
+      ("watch", { try WatchBindings(host: $0.host).watch($1, $2) }),
+      ("lock", { try FileLocks.lock($0.host, $1, $2) }),
+      ("temp_dir", { files, call, _ in try files.makeTemporaryFolder(call) }),
     ]
   }
 
@@ -121,7 +123,7 @@ extension ScriptHost {
   private func change(
     _ call: LuaCall, _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Void
   ) throws -> LuaAnswer {
-    try offload(call, work) { call, _ in call.answer() }
+    try host.offload(call, work) { call, _ in call.answer() }
   }
 
   // MARK: Listing
@@ -144,23 +146,23 @@ extension ScriptHost {
     case .reference(let function) where function.kind == .function: filter = function
     default: throw options.wrong("match", expected: "pattern or function")
     }
-    let memory = loop.memory?.beginCollecting()
-    return try offload(call, in: memory) { [listing] cancellation throws(SystemError) in
+    let memory = host.loop.memory?.beginCollecting()
+    return try host.offload(call, in: memory) { [listing] cancellation throws(SystemError) in
       let entries = try listing.read(cancellation)
       try memory?.add(entries.reduce(0) { $0 + $1.path.count + 64 })
       return entries
-    } answer: { [self] call, entries in
+    } answer: { call, entries in
       let wanted = try filter.map { filter in
         try entries.filter { entry in
           let arguments: [LuaValue] = [.string(entry.path), .string(entry.kind.name)]
-          switch try vm.call(filter, arguments).first {
+          switch try host.vm.call(filter, arguments).first {
           case nil, .nil, .boolean(false): return false
           default: return true
           }
         }
       }
       let paths = (wanted ?? entries).map { LuaValue.string($0.path) }
-      return call.answer(.reference(try vm.makeTable(values: paths)))
+      return call.answer(.reference(try host.vm.makeTable(values: paths)))
     }
   }
 
@@ -169,16 +171,16 @@ extension ScriptHost {
     let path = try arguments.path(1)
     let options = try arguments.fileOptions(2, known: ["follow"])
     let follows = try options.boolean("follow") ?? false
-    return try offload(call) { _ throws(SystemError) in
+    return try host.offload(call) { _ throws(SystemError) in
       try FileStatus.read(path, follows: follows)
-    } answer: { [self] call, status in
+    } answer: { call, status in
       guard let status else { return call.answer(.nil) }
       var fields: [(ByteString, LuaValue)] = [
         ("type", .string(status.kind.name)), ("size", .integer(status.size)),
         ("mtime", .number(status.modified)), ("mode", .integer(Int64(status.mode))),
       ]
       if let target = status.target { fields.append(("target", .string(target))) }
-      return call.answer(.reference(try vm.makeTable(fields: fields)))
+      return call.answer(.reference(try host.vm.makeTable(fields: fields)))
     }
   }
 
@@ -195,7 +197,7 @@ extension ScriptHost {
         throw arguments.wrong(1, expected: "path or { bytes = string }")
       }
       let path = try arguments.path(1)
-      return try offload(call) { cancellation throws(SystemError) in
+      return try host.offload(call) { cancellation throws(SystemError) in
         try algorithm.digest(ofFile: path, cancellation)
       } answer: {
         $0.answer(.string($1))
@@ -209,10 +211,10 @@ extension ScriptHost {
       do throws(SystemError) {
         return call.answer(.string(try algorithm.digest(of: bytes, Cancellation())))
       } catch {
-        throw raise(error, at: call.position)
+        throw host.raise(error, at: call.position)
       }
     }
-    return try offload(call) { cancellation throws(SystemError) in
+    return try host.offload(call) { cancellation throws(SystemError) in
       try algorithm.digest(of: bytes, cancellation)
     } answer: {
       $0.answer(.string($1))
@@ -233,28 +235,34 @@ extension ScriptHost {
 
   /// `temp_dir()`.
   private func makeTemporaryFolder(_ call: LuaCall) throws -> LuaAnswer {
-    let run = currentOp?.run ?? currentRun
-    return try offload(call) { _ throws(SystemError) in
+    let run = host.currentOp?.run ?? host.currentRun
+    return try host.offload(call) { _ throws(SystemError) in
       try Folders.makeTemporary()
-    } answer: { [self] call, path in
-      if let run, temporaryFolders.onFolder?(path, run) == true {
-        return call.answer(.string(path))
-      }
-      keepTemporaryFolder(path, for: run)
+    } answer: { call, path in
+      let folders = host.service { TemporaryFolders() }
+      if let run, folders.onFolder?(path, run) == true { return call.answer(.string(path)) }
+      folders.keep(path, for: run)
       return call.answer(.string(path))
     }
   }
+}
+
+/// Temporary folders that were made outside of runs; they are removed with the host.
+final class TemporaryFolders: HostService {
+  fileprivate(set) var paths: [ByteString] = []
+  /// Called with a temporary folder and the run that has made it; true if another host keeps the folder. For workers.
+  var onFolder: ((ByteString, Run) -> Bool)?
 
   /// Keeps a temporary folder until a run ends, or the script.
-  func keepTemporaryFolder(_ path: ByteString, for run: Run?) {
-    guard let run, run.state == .pending else { return temporaryFolders.paths.append(path) }
+  func keep(_ path: ByteString, for run: Run?) {
+    guard let run, run.state == .pending else { return paths.append(path) }
     run.adopt(
       OwnedResource(on: run.loop) { [loop = run.loop] done in
-        Self.removeTemporaryFolder(path, on: loop, then: done)
+        Self.remove(path, on: loop, then: done)
       })
   }
 
-  private static func removeTemporaryFolder(
+  private static func remove(
     _ path: ByteString, on loop: EventLoop, then done: @escaping () -> Void
   ) {
     loop.offload {
@@ -269,16 +277,6 @@ extension ScriptHost {
       done()
     }
   }
-
-  /// The temporary folders of the host.
-  var temporaryFolders: TemporaryFolders { service { TemporaryFolders() } }
-}
-
-/// Temporary folders that were made outside of runs; they are removed with the host.
-final class TemporaryFolders: HostService {
-  fileprivate(set) var paths: [ByteString] = []
-  /// Called with a temporary folder and the run that has made it; true if another host keeps the folder. For workers.
-  var onFolder: ((ByteString, Run) -> Bool)?
 
   func hostDidClose(_ host: ScriptHost) {
     for path in paths { try? TemporaryPaths.shared.removeFolder(path) }

@@ -2,46 +2,51 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.fs.watch`: an iterator over changes of files.
-extension ScriptHost {
+struct WatchBindings {
+  let host: ScriptHost
+
   /// `watch(path, options)`: returns the watch as an iterator, and once more as the value that a generic
   /// `for` closes.
   func watch(_ call: LuaCall, _ arguments: Arguments) throws -> LuaAnswer {
     let path = try arguments.path(1)
     let options = try arguments.fileOptions(2, known: ["recursive"])
     let isRecursive = try options.boolean("recursive") ?? false
-    return try offload(call) { cancellation throws(SystemError) in
+    return try host.offload(call) { cancellation throws(SystemError) in
       try FileWatchStart(path, isRecursive: isRecursive, cancellation)
-    } answer: { [self] call, start in
-      let watch = FileWatch(start, on: loop)
-      let resource = OwnedResource(on: loop) { [weak watch] done in
+    } answer: { call, start in
+      let watch = FileWatch(start, on: host.loop)
+      let resource = OwnedResource(on: host.loop) { [weak watch] done in
         watch?.close()
         done()
       }
       watch.onClose = { [weak resource] in resource?.noteReleased() }
-      begin(resource, call.origin)
-      let value = try vm.value(of: watch, try watchType())
+      host.begin(resource, call.origin)
+      let value = try host.vm.value(of: watch, try watchType())
       return call.answer([value, .nil, .nil, value])
     }
   }
 
   /// The type of watches, made with the first one.
   private func watchType() throws -> LuaObjectType<FileWatch> {
-    try service { LazyType(try makeWatchType()) }.type
+    try host.service { LazyType(try makeWatchType()) }.type
   }
 
   private func makeWatchType() throws -> LuaObjectType<FileWatch> {
-    try vm.defineObjectType(
+    try host.vm.defineObjectType(
       "watch", of: FileWatch.self,
       methods: [
-        "close": LuaMethod(bind { host, call in try host.closeWatch(call, "close") })
+        "close": LuaMethod(
+          host.bind { host, call in try WatchBindings(host: host).closeWatch(call, "close") })
       ],
       metamethods: { _ in
         [
-          "__call": LuaMethod(bind { host, call in try host.nextChange(call) }),
-          "__close": LuaMethod(bind { host, call in try host.closeWatch(call, "__close") }),
+          "__call": LuaMethod(
+            host.bind { host, call in try WatchBindings(host: host).nextChange(call) }),
+          "__close": LuaMethod(
+            host.bind { host, call in try WatchBindings(host: host).closeWatch(call, "__close") }),
           "__tostring": LuaMethod(
-            bind { host, call in
-              let watch = try host.watch(call, "__tostring")
+            host.bind { host, call in
+              let watch = try WatchBindings(host: host).watch(call, "__tostring")
               let state = watch.isClosed ? " (closed)" : ""
               return call.answer(.string("watch: \(watch.path)\(state)"))
             }),
@@ -51,12 +56,12 @@ extension ScriptHost {
 
   /// The watch on which a method was called.
   private func watch(_ call: LuaCall, _ method: String) throws -> FileWatch {
-    guard let type = existing(LazyType<FileWatch>.self)?.type, let watch = call.object(1, type)
+    guard let type = host.existing(LazyType<FileWatch>.self)?.type, let watch = call.object(1, type)
     else {
-      throw Arguments(self, call, method: method).wrongSelf("watch")
+      throw Arguments(host, call, method: method).wrongSelf("watch")
     }
-    if watch.loop !== loop {
-      throw usage(call, "bad use of a watch (it belongs to another event loop)")
+    if watch.loop !== host.loop {
+      throw host.usage(call, "bad use of a watch (it belongs to another event loop)")
     }
     return watch
   }
@@ -67,7 +72,7 @@ extension ScriptHost {
   }
 
   private func nextChange(_ call: LuaCall) throws -> LuaAnswer {
-    try call.wait(WatchWait(self, try watch(call, "__call")))
+    try call.wait(WatchWait(host, try watch(call, "__call")))
   }
 }
 

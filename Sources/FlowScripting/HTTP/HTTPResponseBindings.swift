@@ -62,7 +62,7 @@ extension ScriptHost {
         do {
           return call.answer(try host.vm.decodeJSON(response.body, options))
         } catch {
-          throw host.jsonError(
+          throw JSONBindings(host: host).textError(
             call, error, in: "response:json", of: HTTPTask.shown(response.url))
         }
       },

@@ -212,23 +212,7 @@ public final class ScriptHost {
   func bind(_ methods: LuaFields<BoundMethod>) -> LuaFields<LuaMethod> { binder.bind(methods) }
 
   private func installModule() throws {
-    if !isWorker {
-      try installOps()
-      try installFlows()
-      try installGroups()
-      try installMachines()
-      try installInput()
-      installKeeping()
-      installSandbox()
-      installRemote()
-    }
-    try installTime()
-    try installTasks()
-    try installPrograms()
-    try installSecrets()
-    try installSettings()
-    installVersion()
-    installDeprecated()
+    try installBindings()
     try vm.set(functions: binder.definitions, in: module)
     binder.definitions = [:]
     // Looked up through the host: a function of the state that captured a value of it would keep

@@ -9,6 +9,27 @@ final class Submodules: HostService {
 }
 
 extension ScriptHost {
+  /// Defines the functions of the module; a worker has those that work there.
+  func installBindings() throws {
+    if !isWorker {
+      try installOps()
+      try installFlows()
+      try installGroups()
+      try installMachines()
+      try installInput()
+      KeepingBindings(host: self).install()
+      installSandbox()
+      installRemote()
+    }
+    TimeBindings(host: self).install()
+    try installTasks()
+    try installPrograms()
+    try installSecrets()
+    try installSettings()
+    installVersion()
+    installDeprecated()
+  }
+
   /// A part of the module.
   struct Submodule: Sendable {
     /// Its name in `flow`.
@@ -21,11 +42,13 @@ extension ScriptHost {
 
   /// All submodules. Their annotations are in `Help/flow.NAME.d.lua`.
   static let submodules = [
-    Submodule(name: "csv") { try $0.makeCSVModule() },
+    Submodule(name: "csv") { try CSVBindings(host: $0).makeModule() },
     Submodule(name: "http") { try $0.makeHTTPModule() },
-    Submodule(name: "json") { try $0.makeJSONModule() },
-    Submodule(name: "fs") { try $0.makeFileModule() },
-    Submodule(name: "testing", worksInWorkers: false) { try $0.makeTestingModule() },
+    Submodule(name: "json") { try JSONBindings(host: $0).makeModule() },
+    Submodule(name: "fs") { try FileBindings(host: $0).makeModule() },
+    Submodule(name: "testing", worksInWorkers: false) {
+      try TestingBindings(host: $0).makeModule()
+    },
   ]
 
   /// The names for `require`: of the module and of its parts, each also with `flowlua`.

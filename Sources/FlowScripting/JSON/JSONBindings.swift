@@ -2,20 +2,22 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.json`: JSON to Lua values and back.
-extension ScriptHost {
+struct JSONBindings {
+  let host: ScriptHost
+
   /// Makes the module `flow.json`.
-  func makeJSONModule() throws -> LuaReference {
-    let lines = try defineIterator("json.lines", of: JSONLines.self)
-    let module = try vm.makeTable(fields: [("null", try vm.makeJSONNull())])
-    try vm.set(
+  func makeModule() throws -> LuaReference {
+    let lines = try host.defineIterator("json.lines", of: JSONLines.self)
+    let module = try host.vm.makeTable(fields: [("null", try host.vm.makeJSONNull())])
+    try host.vm.set(
       functions: [
-        "decode": bind { host, call in try host.decodeJSON(call) },
-        "encode": bind { host, call in try host.encodeJSON(call) },
-        "array": bind { host, call in try host.markJSON(call, "array") },
-        "object": bind { host, call in try host.markJSON(call, "object") },
-        "read": bind { host, call in try host.readJSON(call) },
-        "write": bind { host, call in try host.writeJSON(call) },
-        "lines": bind { host, call in
+        "decode": host.bind { host, call in try JSONBindings(host: host).decode(call) },
+        "encode": host.bind { host, call in try JSONBindings(host: host).encode(call) },
+        "array": host.bind { host, call in try JSONBindings(host: host).mark(call, "array") },
+        "object": host.bind { host, call in try JSONBindings(host: host).mark(call, "object") },
+        "read": host.bind { host, call in try JSONBindings(host: host).read(call) },
+        "write": host.bind { host, call in try JSONBindings(host: host).write(call) },
+        "lines": host.bind { host, call in
           let made = try JSONLines(host, call)
           let value = try host.vm.value(of: made, lines)
           // The last one is closed when the loop ends, however it ends.
@@ -25,36 +27,36 @@ extension ScriptHost {
     return module
   }
 
-  private func decodeJSON(_ call: LuaCall) throws -> LuaAnswer {
-    let arguments = Arguments(self, call, "decode")
+  private func decode(_ call: LuaCall) throws -> LuaAnswer {
+    let arguments = Arguments(host, call, "decode")
     let options = try JSONReading(arguments, 2)
     do {
       if let answer = try call.decodeJSON(1, options) { return answer }
     } catch {
-      throw jsonError(call, error, in: "json.decode")
+      throw textError(call, error, in: "json.decode")
     }
     throw arguments.wrong(1, expected: "string")
   }
 
-  private func encodeJSON(_ call: LuaCall) throws -> LuaAnswer {
-    let arguments = Arguments(self, call, "encode")
+  private func encode(_ call: LuaCall) throws -> LuaAnswer {
+    let arguments = Arguments(host, call, "encode")
     let options = try JSONWriting(arguments, 2)
     if arguments.isNil(1) { throw arguments.wrong(1, expected: "value") }
     do {
       let (answer, secret) = try call.encodeJSON(1, options)
-      return answer ?? call.answer(makeSecret(.bytes(secret)), types.secret)
+      return answer ?? call.answer(host.makeSecret(.bytes(secret)), host.types.secret)
     } catch let error as JSONValueError {
       throw arguments.wrong(1, error.message.description)
     } catch {
-      throw jsonError(call, error, in: "json.encode")
+      throw textError(call, error, in: "json.encode")
     }
   }
 
-  private func markJSON(_ call: LuaCall, _ function: String) throws -> LuaAnswer {
-    let arguments = Arguments(self, call, function)
+  private func mark(_ call: LuaCall, _ function: String) throws -> LuaAnswer {
+    let arguments = Arguments(host, call, function)
     let isArray = function == "array"
     if call.count == 0 {
-      return call.answer(.reference(try vm.makeJSONTable(isArray: isArray)))
+      return call.answer(.reference(try host.vm.makeJSONTable(isArray: isArray)))
     }
     guard call.kind(1) == .table else { throw arguments.wrong(1, expected: "table") }
     if call.jsonMark(1) == .other {
@@ -64,26 +66,26 @@ extension ScriptHost {
     return call.answer(argument: 1)
   }
 
-  private func readJSON(_ call: LuaCall) throws -> LuaAnswer {
-    try checkAllowed(.files, call, "json.read")
-    let arguments = Arguments(self, call, "read")
+  private func read(_ call: LuaCall) throws -> LuaAnswer {
+    try host.checkAllowed(.files, call, "json.read")
+    let arguments = Arguments(host, call, "read")
     let path = try arguments.string(1)
     let options = try JSONReading(arguments, 2)
-    let memory = loop.memory?.beginCollecting()
-    return try offload(call, in: memory) { cancellation throws(SystemError) in
+    let memory = host.loop.memory?.beginCollecting()
+    return try host.offload(call, in: memory) { cancellation throws(SystemError) in
       try Files.read(path, in: memory, cancellation)
-    } answer: { [unowned self] call, text in
+    } answer: { [unowned host] call, text in
       do {
-        return call.answer(try vm.decodeJSON(text, options))
+        return call.answer(try host.vm.decodeJSON(text, options))
       } catch {
-        throw jsonError(call, error, in: "json.read", of: path)
+        throw JSONBindings(host: host).textError(call, error, in: "json.read", of: path)
       }
     }
   }
 
-  private func writeJSON(_ call: LuaCall) throws -> LuaAnswer {
-    try check(.files, call, "json.write")
-    let arguments = Arguments(self, call, "write")
+  private func write(_ call: LuaCall) throws -> LuaAnswer {
+    try host.check(.files, call, "json.write")
+    let arguments = Arguments(host, call, "write")
     let path = try arguments.string(1)
     let options = try JSONWriting(arguments, 3)
     if arguments.isNil(2) { throw arguments.wrong(2, expected: "value") }
@@ -93,9 +95,9 @@ extension ScriptHost {
     } catch let error as JSONValueError {
       throw arguments.wrong(2, error.message.description)
     } catch {
-      throw jsonError(call, error, in: "json.write")
+      throw textError(call, error, in: "json.write")
     }
-    return try offload(call) { cancellation throws(SystemError) in
+    return try host.offload(call) { cancellation throws(SystemError) in
       try Files.write(text + "\n", to: path, cancellation)
     } answer: { call, _ in
       call.answer()
@@ -104,34 +106,16 @@ extension ScriptHost {
 
   /// The error of a function for a text that isn't JSON, which may be that of a file. One of Lua, whose
   /// memory or stack is full, gets the names of place and function.
-  func jsonError(
+  func textError(
     _ call: LuaCall, _ error: any Error, in function: String, of path: ByteString? = nil
   ) -> any Error {
     if let error = error as? JSONTextError {
-      return textError(
+      return host.textError(
         call, path, error.message, code: "json",
         [("line", error.line), ("column", error.column), ("offset", error.offset)])
     }
     guard let error = error as? LuaError else { return error }
     return LuaError(error.code, "\(call.position)\(function): \(error.message)")
-  }
-
-  /// An error of kind `error` about a text, with numbers that say where in it.
-  func textError(
-    _ call: LuaCall, _ path: ByteString?, _ message: String, code: ByteString,
-    _ numbers: [(ByteString, Int)]
-  ) -> any Error {
-    let place = path.map { "'\($0)': " } ?? ""
-    let text = loop.secrets.redacted("\(call.position)\(place)\(message)")
-    let fields = numbers.map { ($0.0, LuaValue.integer(Int64($0.1))) }
-    do {
-      let table = try makeError(
-        FlowError(.error, text, traceback: vm.traceback(level: 1)),
-        fields: [("code", .string(code))] + fields)
-      return LuaError(value: .reference(table), message: text)
-    } catch {
-      return error
-    }
   }
 }
 
@@ -174,12 +158,13 @@ final class JSONLines: TextIterator {
           return call.answer(try host.vm.decodeJSON(line, options))
         } catch {
           guard var problem = error as? JSONTextError else {
-            throw host.jsonError(call, error, in: "json.lines")
+            throw JSONBindings(host: host).textError(call, error, in: "json.lines")
           }
           problem.line = number
           problem.offset += offset
           try report(
-            host.jsonError(call, problem, in: "json.lines", of: text.path), text: line, host)
+            JSONBindings(host: host).textError(call, problem, in: "json.lines", of: text.path),
+            text: line, host)
         }
       }
     }

@@ -2,10 +2,12 @@ internal import FlowEngine
 internal import FlowJournal
 @_spi(Scripting) internal import LuaVM
 
-extension ScriptHost {
-  /// `flow.keep`: keeps all runs that start from now on.
-  func installKeeping() {
-    define("keep") { host, call in
+struct KeepingBindings {
+  let host: ScriptHost
+
+  /// Defines `flow.keep`: keeps all runs that start from now on.
+  func install() {
+    host.define("keep") { host, call in
       let arguments = Arguments(host, call, "keep")
       let options =
         arguments.isNil(1)

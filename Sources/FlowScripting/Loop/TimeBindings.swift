@@ -2,9 +2,11 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.sleep` and `flow.now`.
-extension ScriptHost {
-  func installTime() throws {
-    define("sleep") { host, call in
+struct TimeBindings {
+  let host: ScriptHost
+
+  func install() {
+    host.define("sleep") { host, call in
       // Not as a duration, whose 128 bits would cost as much as the timer.
       let time = Int64(clampingSeconds: try Arguments(host, call, "sleep").seconds(1))
       // Unretained, because there are weak references to the loop, which make a retain slow. Safe: the host holds it.
@@ -13,7 +15,7 @@ extension ScriptHost {
           SleepWait($0, until: $0.now().later(by: time))
         })
     }
-    define("now") { host, call in
+    host.define("now") { host, call in
       call.answer(.number(Double(host.loop.now()) / 1e9))
     }
   }

@@ -3,23 +3,28 @@ internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
 /// `require "flow.testing"`: tests of ops for scripts.
-extension ScriptHost {
+struct TestingBindings {
+  let host: ScriptHost
+
   /// Makes the module `flow.testing`.
-  func makeTestingModule() throws -> LuaReference {
-    let run = try vm.makeFunction(bind { host, call in try host.runTest(call) })
-    let digest = try vm.makeFunction(
-      bind { host, call in
+  func makeModule() throws -> LuaReference {
+    let run = try host.vm.makeFunction(
+      host.bind { host, call in try TestingBindings(host: host).runTest(call) })
+    let digest = try host.vm.makeFunction(
+      host.bind { host, call in
         let op = try Arguments(host, call, "code_digest").op(1)
         host.ending.describesFlows = true
         guard let digest = try host.codeDigest(of: op) else { return call.answer(.nil) }
         return call.answer(.string(digest))
       })
-    return try vm.makeTable(fields: [("run", .reference(run)), ("code_digest", .reference(digest))])
+    return try host.vm.makeTable(fields: [
+      ("run", .reference(run)), ("code_digest", .reference(digest)),
+    ])
   }
 
   /// `testing.run(op, options)`: runs an op to its end and returns the settled run.
   private func runTest(_ call: LuaCall) throws -> LuaAnswer {
-    let arguments = Arguments(self, call, "run")
+    let arguments = Arguments(host, call, "run")
     let op = try arguments.op(1)
     let options = try TestOptions(arguments, 2, for: op)
     let replacements =
@@ -30,7 +35,7 @@ extension ScriptHost {
         2, "field 'replace': what replaces '\(name)' contains '\(name)', and would never end")
     }
     let inner = try makeTestLoop(call)
-    let code = CodeInPlace(self)
+    let code = CodeInPlace(host)
     let (run, end) = onTestLoop(inner) { loop in
       loop.replacements = replacements
       loop.processReplacement = programReplacement(options.programs)
@@ -44,19 +49,20 @@ extension ScriptHost {
       return (run, runToEnd(run, for: code))
     }
     switch end {
-    case .request(let request): throw answer(request)
-    case .stopped(let error): throw raise(error)
+    case .request(let request): throw host.answer(request)
+    case .stopped(let error): throw host.raise(error)
     case nil: break
     }
     // Ops that bodies start are known only now.
     let known = op.namesWithin.union(replacements?.usedNames ?? [])
-    if !isChecking, let unknown = options.fakes.keys.sorted().first(where: { !known.contains($0) })
+    if !host.isChecking,
+      let unknown = options.fakes.keys.sorted().first(where: { !known.contains($0) })
     {
       throw arguments.wrong(
         2, "field 'replace': no op called '\(unknown)' is in '\(op.name)', nor was one started"
       )
     }
-    return call.answer(run, types.run)
+    return call.answer(run, host.types.run)
   }
 
   /// What executes the programs of a test; nil for the system.
@@ -64,18 +70,20 @@ extension ScriptHost {
     switch programs {
     case .refused, .table: RefusedPrograms(isWorker: false)
     case .real: nil
-    case .function(let function): TestPrograms(self, function)
+    case .function(let function): TestPrograms(host, function)
     }
   }
+
+  private var loops: TestLoops { host.service { TestLoops() } }
 
   /// A loop with a virtual clock, on which nothing is pending.
   private func makeTestLoop(_ call: LuaCall) throws -> EventLoop {
     // Reusing the loop of an earlier test saves its construction, and the descriptor of its
     // mailbox.
-    if let idle = testLoops.idle.popLast() { return idle }
-    let made = EventLoop(within: activeLoop, clock: VirtualClock())
+    if let idle = loops.idle.popLast() { return idle }
+    let made = EventLoop(within: host.activeLoop, clock: VirtualClock())
     do throws(SystemError) { try made.mailbox.open() } catch {
-      throw raise(
+      throw host.raise(
         FlowError.from(error).with { $0.message = call.position + $0.message })
     }
     return made
@@ -89,35 +97,35 @@ extension ScriptHost {
   /// continue nor keep the clock from jumping. Nothing has to be copied, because both are confined
   /// to the same thread.
   private func onTestLoop<Result>(_ inner: EventLoop, _ body: (EventLoop) -> Result) -> Result {
-    let outer = activeLoop
+    let outer = host.activeLoop
     (inner.timeSource as? VirtualClock)?.restart()
     inner.randomNumberGenerator = SeededGenerator(seed: 1)
-    let outside = current
-    current = Current()
-    waitingLoops.append(outer)
-    workerPools.pause()
-    activeLoop = inner
-    events.onLoopChange?(inner)
+    let outside = host.current
+    host.current = ScriptHost.Current()
+    host.waitingLoops.append(outer)
+    host.workerPools.pause()
+    host.activeLoop = inner
+    host.events.onLoopChange?(inner)
     defer {
       // Workers know the test's time: the next test starts new ones.
-      workerPools.resume()
-      waitingLoops.removeLast()
-      activeLoop = outer
-      current = outside
-      events.onLoopChange?(outer)
+      host.workerPools.resume()
+      host.waitingLoops.removeLast()
+      host.activeLoop = outer
+      host.current = outside
+      host.events.onLoopChange?(outer)
       if inner.turn(mayBlock: false) == .idle {
-        testLoops.idle.append(inner)
+        loops.idle.append(inner)
       } else {
         inner.shutdown()
       }
     }
-    return outer.standStill(for: inner) { vm.enclose { body(inner) } }
+    return outer.standStill(for: inner) { host.vm.enclose { body(inner) } }
   }
 
   /// The reason why a test ended before its run.
   private enum EarlyEnd {
     /// A request of signals.
-    case request(Request)
+    case request(ScriptHost.Request)
     /// The code that has started it has to stop.
     case stopped(FlowError)
   }
@@ -127,22 +135,23 @@ extension ScriptHost {
   private func runToEnd(_ run: Run, for code: CodeInPlace) -> EarlyEnd? {
     var stalls = StallPass(times: 2)
     // An op that ignores the first stop is ended by the second.
-    while !loop.run(until: { run.isConcluded || vm.isEnclosureStopped || code.hasToLook }),
-      stalls.failNext(on: loop)
+    while !host.loop.run(until: { run.isConcluded || host.vm.isEnclosureStopped || code.hasToLook }
+    ),
+      stalls.failNext(on: host.loop)
     {}
-    if vm.isEnclosureStopped || code.stopError != nil {
+    if host.vm.isEnclosureStopped || code.stopError != nil {
       let error = code.stopError ?? .cancelled()
-      cancelEverything(error.asReason)
+      host.cancelEverything(error.asReason)
       return .stopped(error)
     }
-    let request = takeRequest()
+    let request = host.takeRequest()
     switch request {
     case .termination:
-      ending.isTerminating = true
-      cancelEverything(reason: Self.termination)
-    case .interruption: cancelEverything(reason: Self.interruption)
-    case .cancellation(let error): cancelEverything(error)
-    case nil: cancelEverything(reason: nil)
+      host.ending.isTerminating = true
+      host.cancelEverything(reason: ScriptHost.termination)
+    case .interruption: host.cancelEverything(reason: ScriptHost.interruption)
+    case .cancellation(let error): host.cancelEverything(error)
+    case nil: host.cancelEverything(reason: nil)
     }
     return request.map { .request($0) }
   }
@@ -151,10 +160,6 @@ extension ScriptHost {
 private final class TestLoops: HostService {
   /// Loops for further tests, on which nothing is pending.
   var idle: [EventLoop] = []
-}
-
-extension ScriptHost {
-  private var testLoops: TestLoops { service { TestLoops() } }
 }
 
 /// The options of `testing.run`.

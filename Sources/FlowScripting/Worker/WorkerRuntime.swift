@@ -89,7 +89,7 @@ final class WorkerRuntime {
     }
     clock?.wait = { [unowned self] in sleep(until: $0) }
     vm.onAttention = { [unowned self] in takeStops() }
-    host.temporaryFolders.onFolder = { [unowned self] path, run in
+    host.service { TemporaryFolders() }.onFolder = { [unowned self] path, run in
       guard let job = jobs.first(where: { $0.value.execution === run }), job.value.isOp else {
         return false
       }
