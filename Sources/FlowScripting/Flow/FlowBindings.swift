@@ -1,45 +1,47 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// `flow.new` and the methods of the builder.
-extension ScriptHost {
-  func installFlows() throws {
-    GraphBindings.install(in: self)
-    MainBindings.install(in: self)
-    define("new") { host, call in
+/// `flow.new`, the methods of the builder, and descriptions of a flow: `check`, `dot`, `mermaid`.
+struct FlowBindings {
+  let host: ScriptHost
+
+  func install() {
+    GraphBindings.install(in: host)
+    MainBindings.install(in: host)
+    host.define("new") { host, call in
       let name = try Arguments(host, call, "new").name(1)
       return call.answer(Flow(name), host.types.flow)
     }
   }
 
-  static var flowMethods: LuaFields<BoundMethod> {
-    opMethods + [
+  static var methods: LuaFields<BoundMethod> {
+    OpBindings.methods + [
       "needs": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "needs")
-        if call.count == 1 { return call.answer(.reference(try host.table(of: flow.needs))) }
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "needs")
+        if call.count == 1 { return call.answer(.reference(try host.vm.table(of: flow.needs))) }
         let table = try arguments.table(1)
         let added = try host.declaration(table) { arguments.wrong(1, $0) }
         flow.needs(flow.ownNeeds.adding(added))
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "gives": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "gives")
-        if call.count == 1 { return call.answer(.reference(try host.table(of: flow.gives))) }
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "gives")
+        if call.count == 1 { return call.answer(.reference(try host.vm.table(of: flow.gives))) }
         let table = try arguments.table(1)
         flow.gives(
           flow.ownGives.adding(try host.declaration(table) { arguments.wrong(1, $0) }))
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "primary": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "primary")
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "primary")
         // One of them may be nil.
         let input = arguments.isNil(1) && !arguments.isNil(2) ? nil : try arguments.string(1)
         flow.primary(
           input: input, output: arguments.isNil(2) ? nil : try arguments.string(2))
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "data": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "data")
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "data")
         _ = try arguments.table(1)
         let data = try arguments.data(1)
         if let graph = flow as? Graph {
@@ -48,42 +50,43 @@ extension ScriptHost {
           }
         }
         flow.data(InitialData(data))
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "add": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "add")
-        let op = try host.step(1, of: flow, arguments)
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "add")
+        let op = try FlowBindings(host: host).step(1, of: flow, arguments)
         if let graph = flow as? Graph {
           try GraphBindings(host).add(op, to: graph, arguments)
         } else if arguments.isNil(2) {
           flow.add(op)
         } else {
-          let policy = try host.policy(arguments, 2, for: op)
+          let policy = try PolicyBindings(host: host).policy(arguments, 2, for: op)
           flow.add(
             policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
             undo: policy.undo)
         }
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "add_parallel": BoundMethod { host, call in
-        let (flow, arguments) = try host.flowBuilder(call, "add_parallel")
+        let (flow, arguments) = try FlowBindings(host: host).flowBuilder(call, "add_parallel")
         let count = max(arguments.count, 1)
-        flow.addParallel(try (1...count).map { try host.step($0, of: flow, arguments) })
-        return try host.changed(flow, call)
+        flow.addParallel(
+          try (1...count).map { try FlowBindings(host: host).step($0, of: flow, arguments) })
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "add_finally": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "add_finally")
-        let op = try host.step(1, of: flow, arguments)
-        let policy = try host.policy(arguments, 2, for: op)
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "add_finally")
+        let op = try FlowBindings(host: host).step(1, of: flow, arguments)
+        let policy = try PolicyBindings(host: host).policy(arguments, 2, for: op)
         if policy.undo != nil {
           throw arguments.wrong(2, "field 'undo': a final step is never undone")
         }
         flow.addFinally(
           policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "case": BoundMethod { host, call in
-        let (flow, arguments) = try host.flowBuilder(call, "case")
+        let (flow, arguments) = try FlowBindings(host: host).flowBuilder(call, "case")
         if let problem = flow.problemOfCase() {
           throw host.usage(call, "bad use of 'case' (\(problem))")
         }
@@ -92,7 +95,7 @@ extension ScriptHost {
             throw arguments.wrong(2, "a predicate takes no value, got \(arguments.got(2))")
           }
           flow.case(where: ScriptPredicate(host, try arguments.function(1)))
-          return try host.changed(flow, call)
+          return try FlowBindings(host: host).changed(flow, call)
         }
         guard let key = call.bytes(2), call.kind(2) == .string else {
           throw arguments.wrong(1, expected: "string or function")
@@ -101,54 +104,67 @@ extension ScriptHost {
           throw arguments.wrong(2, expected: "string")
         }
         flow.case(key, value)
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "otherwise": BoundMethod { host, call in
-        let (flow, _) = try host.flowBuilder(call, "otherwise")
+        let (flow, _) = try FlowBindings(host: host).flowBuilder(call, "otherwise")
         if let problem = flow.problemOfOtherwise() {
           throw host.usage(call, "bad use of 'otherwise' (\(problem))")
         }
         flow.otherwise()
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "combine": BoundMethod { host, call in
-        let (flow, _) = try host.flowBuilder(call, "combine")
+        let (flow, _) = try FlowBindings(host: host).flowBuilder(call, "combine")
         if let problem = flow.problemOfCombine() {
           throw host.usage(call, "bad use of 'combine' (\(problem))")
         }
         flow.combine()
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "add_grouped": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "add_grouped")
-        let op = try host.step(1, of: flow, arguments)
-        let dispatcher = try host.dispatcher(arguments, 2, for: op)
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "add_grouped")
+        let op = try FlowBindings(host: host).step(1, of: flow, arguments)
+        let dispatcher = try DispatcherBindings(host: host).dispatcher(arguments, 2, for: op)
         if let graph = flow as? Graph {
           try GraphBindings(host).add(op, dispatcher, to: graph, arguments)
         } else {
           flow.addGrouped(op, dispatcher)
         }
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "will_start": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "will_start")
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "will_start")
         flow.willStart(ScriptCallback(host, try arguments.function(1)))
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "did_finish": BoundMethod { host, call in
-        let (flow, arguments) = try host.builder(call, "did_finish")
+        let (flow, arguments) = try FlowBindings(host: host).builder(call, "did_finish")
         flow.didFinish(ScriptCallback(host, try arguments.function(1)))
-        return try host.changed(flow, call)
+        return try FlowBindings(host: host).changed(flow, call)
       },
       "copy": BoundMethod { host, call in
-        let (flow, _) = try host.builder(call, "copy")
+        let (flow, _) = try FlowBindings(host: host).builder(call, "copy")
         return call.answer(flow.copy(), host.types.flow)
       },
-    ] + graphMethods
+      "check": BoundMethod { host, call in
+        let (flow, arguments) = try FlowBindings(host: host).described(call, "check")
+        let data = arguments.isNil(1) ? nil : try arguments.data(1)
+        return call.answer(try host.vm.table(of: flow.check(data: data.map { InitialData($0) })))
+      },
+      "dot": BoundMethod { host, call in
+        let (flow, _) = try FlowBindings(host: host).described(call, "dot")
+        return try host.answer(call, .bytes(flow.dot()))
+      },
+      "mermaid": BoundMethod { host, call in
+        let (flow, _) = try FlowBindings(host: host).described(call, "mermaid")
+        return try host.answer(call, .bytes(flow.mermaid()))
+      },
+    ]
   }
 
-  static var flowMetamethods: LuaFields<BoundMethod> {
-    describingMetamethods + [
+  static var metamethods: LuaFields<BoundMethod> {
+    ScriptHost.describingMetamethods + [
       "__call": BoundMethod { host, call in
         throw host.usage(call, "a flow takes no arguments: give it data")
       }
@@ -157,8 +173,8 @@ extension ScriptHost {
 
   /// The flow that a builder call changes.
   private func builder(_ call: LuaCall, _ function: String) throws -> (Flow, Arguments) {
-    let arguments = Arguments(self, call, method: function)
-    guard let flow = call.object(1, types.flow) else { throw arguments.wrongSelf("flow") }
+    let arguments = Arguments(host, call, method: function)
+    guard let flow = call.object(1, host.types.flow) else { throw arguments.wrongSelf("flow") }
     return (flow, arguments)
   }
 
@@ -166,17 +182,26 @@ extension ScriptHost {
   private func flowBuilder(_ call: LuaCall, _ function: String) throws -> (Flow, Arguments) {
     let (flow, arguments) = try builder(call, function)
     guard flow is Graph else { return (flow, arguments) }
-    throw usage(call, "bad use of '\(function)' (\(GraphBindings.remedy(for: function)))")
+    throw host.usage(call, "bad use of '\(function)' (\(GraphBindings.remedy(for: function)))")
+  }
+
+  /// The same for a call that describes it: then the script may end without a run of it.
+  private func described(_ call: LuaCall, _ function: String) throws -> (Flow, Arguments) {
+    let found = try builder(call, function)
+    host.ending.describesFlows = true
+    return found
   }
 
   /// Returns a flow that a builder call has changed. Its steps are no memory of the state, so nothing else
   /// would refuse one too many.
   private func changed(_ flow: Flow, _ call: LuaCall) throws -> LuaAnswer {
-    if let memory = loop.memory {
+    if let memory = host.loop.memory {
       flow.count(in: memory)
-      try checkMemory()
+      try host.checkMemory()
     }
-    if ending.builtFlow == nil, flow.count > 0 { ending.builtFlow = (flow.name, call.origin) }
+    if host.ending.builtFlow == nil, flow.count > 0 {
+      host.ending.builtFlow = (flow.name, call.origin)
+    }
     return call.answer(argument: 1)
   }
 
@@ -197,56 +222,17 @@ extension [Declaration] {
   }
 }
 
-/// Descriptions of a flow or run: `check`, `dot`, `mermaid`.
-extension ScriptHost {
-  static var graphMethods: LuaFields<BoundMethod> {
-    [
-      "check": BoundMethod { host, call in
-        let (flow, arguments) = try host.graphed(call, "check", host.types.flow, "flow")
-        let data = arguments.isNil(1) ? nil : try arguments.data(1)
-        return call.answer(try host.table(of: flow.check(data: data.map { InitialData($0) })))
-      },
-      "dot": BoundMethod { host, call in
-        let (flow, _) = try host.graphed(call, "dot", host.types.flow, "flow")
-        return try host.answer(call, .bytes(flow.dot()))
-      },
-      "mermaid": BoundMethod { host, call in
-        let (flow, _) = try host.graphed(call, "mermaid", host.types.flow, "flow")
-        return try host.answer(call, .bytes(flow.mermaid()))
-      },
-    ]
-  }
-
-  static var runGraphMethods: LuaFields<BoundMethod> {
-    [
-      "dot": BoundMethod { host, call in
-        let (run, _) = try host.graphed(call, "dot", host.types.run, "run")
-        host.noteRead(ofAllIn: run)
-        return try host.answer(call, .bytes(run.dot()))
-      }
-    ]
-  }
-
+extension LuaVM {
   /// The findings of a check, as a list of tables.
   func table(of findings: [FlowFinding]) throws -> LuaValue {
     let tables = try findings.map { finding in
       LuaValue.reference(
-        try vm.makeTable(fields: [
+        try makeTable(fields: [
           ("severity", .string(finding.severity.name)),
           ("op", .string(finding.op)),
           ("message", .string(finding.message)),
         ]))
     }
-    return .reference(try vm.makeTable(values: tables))
-  }
-
-  private func graphed<Object>(
-    _ call: LuaCall, _ function: String, _ type: LuaObjectType<Object>, _ name: String
-  ) throws -> (Object, Arguments) {
-    let arguments = Arguments(self, call, method: function)
-    guard let object = call.object(1, type) else { throw arguments.wrongSelf(name) }
-    ending.describesFlows = true
-    if mayLackOutcomes, let run = object as? Run { try needOutcome(of: run, call) }
-    return (object, arguments)
+    return .reference(try makeTable(values: tables))
   }
 }

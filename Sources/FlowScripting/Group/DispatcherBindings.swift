@@ -14,16 +14,19 @@ final class DispatcherBox {
 }
 
 /// `flow.dispatcher`.
-extension ScriptHost {
-  func installGroups() throws {
-    define("dispatcher") { host, call in
-      let box = try host.makeDispatcher(Arguments(host, call, "dispatcher"), 1)
+struct DispatcherBindings {
+  let host: ScriptHost
+
+  func install() {
+    host.define("dispatcher") { host, call in
+      let box = try DispatcherBindings(host: host).makeDispatcher(
+        Arguments(host, call, "dispatcher"), 1)
       return call.answer(box, host.types.dispatcher)
     }
   }
 
   /// `dispatcher.input`, …: its settings, defaults included.
-  static func dispatcherProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let box = call.object(1, host.types.dispatcher) else {
       throw Arguments(host, call, method: "__index").wrongSelf("dispatcher")
     }
@@ -84,7 +87,7 @@ extension ScriptHost {
   func dispatcher(_ arguments: Arguments, _ index: Int, for op: Op) throws -> GroupDispatcher {
     let place = arguments.place(index)
     let dispatcher: GroupDispatcher
-    if let box = arguments.call.object(place, types.dispatcher) {
+    if let box = arguments.call.object(place, host.types.dispatcher) {
       dispatcher = box.dispatcher
     } else if arguments.call.kind(place) == .table {
       dispatcher = try makeDispatcher(arguments, index).dispatcher
@@ -110,24 +113,29 @@ extension ScriptHost {
 extension Options {
   /// What makes the labels of a group's items: the key of a field of each, or a function.
   func label(_ name: ByteString) throws -> ((FlowValue) throws -> ByteString?)? {
-    let host = arguments.host
+    let labels = ItemLabels(host: arguments.host)
     switch value(name) {
     case nil: return nil
-    case .string(let key): return { try host.label(of: $0, key: key) }
+    case .string(let key): return { try labels.label(of: $0, key: key) }
     case .reference(let function) where function.kind == .function:
-      return { try host.label(of: $0, by: function) }
+      return { try labels.label(of: $0, by: function) }
     default: throw wrong(name, expected: "string or function")
     }
   }
 }
 
-extension ScriptHost {
+/// Makes the labels of items.
+private struct ItemLabels {
+  let host: ScriptHost
+
   /// The field of a table, or the item itself when it is a text, number or boolean; nil when there is
   /// no such field, or when it is of another type.
-  fileprivate func label(of item: FlowValue, key: ByteString) throws -> ByteString? {
+  func label(of item: FlowValue, key: ByteString) throws -> ByteString? {
     guard case .opaque = item else { return Self.label(item) }
-    guard case .reference(let table) = try luaValue(item), table.kind == .table else { return nil }
-    return Self.label(FlowValue(try vm.rawGet(.string(key), in: table)))
+    guard case .reference(let table) = try host.luaValue(item), table.kind == .table else {
+      return nil
+    }
+    return Self.label(FlowValue(try host.vm.rawGet(.string(key), in: table)))
   }
 
   private static func label(_ value: FlowValue) -> ByteString? {
@@ -139,12 +147,12 @@ extension ScriptHost {
   }
 
   /// The result of a function that gets the item. A wait in it keeps the thread from other code.
-  fileprivate func label(of item: FlowValue, by function: LuaReference) throws -> ByteString? {
+  func label(of item: FlowValue, by function: LuaReference) throws -> ByteString? {
     let results: [LuaValue]
     do {
-      results = try vm.call(function, [try luaValue(item)], traceback: true)
+      results = try host.vm.call(function, [try host.luaValue(item)], traceback: true)
     } catch {
-      throw flowError(of: (error, "", ""), op: nil)
+      throw host.flowError(of: (error, "", ""), op: nil)
     }
     switch FlowValue(results.first ?? .nil) {
     case .null: return nil
@@ -156,8 +164,8 @@ extension ScriptHost {
   }
 
   private func wrongLabel(_ results: [LuaValue], _ function: LuaReference) -> FlowError {
-    let place = vm.place(of: function).map { "\($0): " } ?? ""
-    let got = kindName(of: results.first ?? .nil)
+    let place = host.vm.place(of: function).map { "\($0): " } ?? ""
+    let got = host.kindName(of: results.first ?? .nil)
     return .usage(
       "\(place)bad result of the function 'label' of a dispatcher (string or nil expected, got \(got))"
     )

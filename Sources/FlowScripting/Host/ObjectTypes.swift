@@ -37,17 +37,17 @@ final class ObjectTypes {
     vm.setErrorMetatable(errorMetatable)
     vm.setSettingMetatable(settingMetatable)
     op = try vm.defineObjectType(
-      "op", of: Op.self, methods: binder.bind(ScriptHost.opMethods),
-      getter: binder.bind(ScriptHost.opProperty),
-      metamethods: { _ in binder.bind(ScriptHost.opMetamethods) })
+      "op", of: Op.self, methods: binder.bind(OpBindings.methods),
+      getter: binder.bind(OpBindings.property),
+      metamethods: { _ in binder.bind(OpBindings.metamethods) })
     flow = try vm.defineObjectType(
-      "flow", of: Flow.self, methods: binder.bind(ScriptHost.flowMethods),
-      getter: binder.bind(ScriptHost.opProperty),
-      metamethods: { _ in binder.bind(ScriptHost.flowMetamethods) })
+      "flow", of: Flow.self, methods: binder.bind(FlowBindings.methods),
+      getter: binder.bind(OpBindings.property),
+      metamethods: { _ in binder.bind(FlowBindings.metamethods) })
     machine = try vm.defineObjectType(
-      "machine", of: MachineOp.self, methods: binder.bind(ScriptHost.machineMethods),
-      getter: binder.bind(ScriptHost.opProperty),
-      metamethods: { _ in binder.bind(ScriptHost.machineMetamethods) })
+      "machine", of: MachineOp.self, methods: binder.bind(MachineBindings.methods),
+      getter: binder.bind(OpBindings.property),
+      metamethods: { _ in binder.bind(MachineBindings.metamethods) })
     step = try vm.defineObjectType(
       "step", of: StepPart.self, methods: [:],
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
@@ -56,20 +56,20 @@ final class ObjectTypes {
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
     dispatcher = try vm.defineObjectType(
       "dispatcher", of: DispatcherBox.self, methods: [:],
-      getter: binder.bind(ScriptHost.dispatcherProperty),
+      getter: binder.bind(DispatcherBindings.property),
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
     run = try vm.defineObjectType(
-      "run", of: Run.self, methods: binder.bind(ScriptHost.runMethods),
-      getter: binder.bind(ScriptHost.runProperty),
-      metamethods: { _ in binder.bind(ScriptHost.taskMetamethods(of: "run")) })
+      "run", of: Run.self, methods: binder.bind(RunBindings.methods),
+      getter: binder.bind(RunBindings.property),
+      metamethods: { _ in binder.bind(TaskBindings.metamethods(of: "run")) })
     task = try vm.defineObjectType(
-      "task", of: AnyFlowTask.self, methods: binder.bind(ScriptHost.taskMethods(of: "task")),
-      getter: binder.bind(ScriptHost.taskProperty),
-      metamethods: { _ in binder.bind(ScriptHost.taskMetamethods(of: "task")) })
+      "task", of: AnyFlowTask.self, methods: binder.bind(TaskBindings.methods(of: "task")),
+      getter: binder.bind(TaskBindings.property),
+      metamethods: { _ in binder.bind(TaskBindings.metamethods(of: "task")) })
     taskContext = try vm.defineObjectType(
       "context", of: FlowContext<FlowValue>.self,
-      methods: binder.bind(ScriptHost.taskContextMethods),
-      getter: binder.bind(ScriptHost.taskContextProperty),
+      methods: binder.bind(TaskContextBindings.methods),
+      getter: binder.bind(TaskContextBindings.property),
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
     registry = try vm.defineObjectType(
       "ops", of: OpRegistry.self, methods: [:],
@@ -81,8 +81,8 @@ final class ObjectTypes {
       metamethods: { _ in binder.bind(ScriptHost.secretMetamethods) })
     failure = try vm.defineObjectType("failure", of: FlowError.self, methods: [:])
     context = try vm.defineHandleType(
-      "ctx", methods: binder.bind(ScriptHost.contextMethods),
-      getter: binder.bind(ScriptHost.contextProperty),
+      "ctx", methods: binder.bind(ContextBindings.methods),
+      getter: binder.bind(ContextBindings.property),
       metamethods: binder.bind(ScriptHost.describingMetamethods))
   }
 }

@@ -12,17 +12,17 @@ extension ScriptHost {
   /// Defines the functions of the module; a worker has those that work there.
   func installBindings() throws {
     if !isWorker {
-      try installOps()
-      try installFlows()
-      try installGroups()
-      try installMachines()
+      try OpBindings(host: self).install()
+      FlowBindings(host: self).install()
+      DispatcherBindings(host: self).install()
+      try MachineBindings(host: self).install()
       try installInput()
       KeepingBindings(host: self).install()
       installSandbox()
       installRemote()
     }
     TimeBindings(host: self).install()
-    try installTasks()
+    try TaskMakers(host: self).install()
     try installPrograms()
     try installSecrets()
     try installSettings()

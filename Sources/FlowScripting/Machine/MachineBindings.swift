@@ -2,27 +2,29 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.machine` and the methods of machines.
-extension ScriptHost {
-  func installMachines() throws {
-    try installMachineParts()
-    define("machine") { host, call in
+struct MachineBindings {
+  let host: ScriptHost
+
+  func install() throws {
+    try MachinePartBindings(host: host).install()
+    host.define("machine") { host, call in
       let machine = try MachineReader(Arguments(host, call, "machine")).machine()
       host.loop.memory?.add(machine, bytes: MemoryAccount.opSize)
       return call.answer(machine, host.types.machine)
     }
   }
 
-  static var machineMethods: LuaFields<BoundMethod> {
+  static var methods: LuaFields<BoundMethod> {
     [
-      "with": BoundMethod(opWith),
+      "with": BoundMethod(PolicyBindings.with),
       "start": BoundMethod { host, call in
-        return call.answer(try host.start(call, "start"), host.types.run)
+        return call.answer(try MachineBindings(host: host).start(call, "start"), host.types.run)
       },
       "run": BoundMethod { host, call in
-        return try host.waitAndAnswer(call, try host.start(call, "run"))
+        return try host.waitAndAnswer(call, try MachineBindings(host: host).start(call, "run"))
       },
       "continue": BoundMethod { host, call in
-        let (machine, arguments) = try host.machine(call, "continue")
+        let (machine, arguments) = try MachineBindings(host: host).machine(call, "continue")
         let step = try arguments.step(1, of: machine)
         let (result, state) = try arguments.resultAndState()
         var history: [Int] = []
@@ -36,7 +38,7 @@ extension ScriptHost {
         return call.answer(run, host.types.run)
       },
       "transition": BoundMethod { host, call in
-        let (machine, arguments) = try host.machine(call, "transition")
+        let (machine, arguments) = try MachineBindings(host: host).machine(call, "transition")
         let step = try arguments.step(1, of: machine)
         let (result, state) = try arguments.resultAndState()
         let answer = MachineAnswerBox()
@@ -45,7 +47,8 @@ extension ScriptHost {
         ) { answer.decision = $0 }
         let finish = { [unowned host] (call: LuaCall) throws -> LuaAnswer in
           if let error = host.outcomeError(of: run) { throw host.raise(error) }
-          return call.answer(try host.values(of: answer.decision, state, machine))
+          return call.answer(
+            try MachineBindings(host: host).values(of: answer.decision, state, machine))
         }
         if run.isConcluded { return try finish(call) }
         try host.checkWait(for: run)
@@ -53,22 +56,22 @@ extension ScriptHost {
           TaskWait(run, for: host.waitingTask, deadline: nil, answer: finish))
       },
       "check": BoundMethod { host, call in
-        let (machine, _) = try host.machine(call, "check")
-        return call.answer(try host.table(of: machine.check()))
+        let (machine, _) = try MachineBindings(host: host).machine(call, "check")
+        return call.answer(try host.vm.table(of: machine.check()))
       },
       "dot": BoundMethod { host, call in
-        let (machine, arguments) = try host.machine(call, "dot")
+        let (machine, arguments) = try MachineBindings(host: host).machine(call, "dot")
         return try host.answer(call, .bytes(machine.dot(try arguments.dotOptions(1))))
       },
       "mermaid": BoundMethod { host, call in
-        let (machine, _) = try host.machine(call, "mermaid")
+        let (machine, _) = try MachineBindings(host: host).machine(call, "mermaid")
         return try host.answer(call, .bytes(machine.mermaid()))
       },
     ]
   }
 
-  static var machineMetamethods: LuaFields<BoundMethod> {
-    describingMetamethods + [
+  static var metamethods: LuaFields<BoundMethod> {
+    ScriptHost.describingMetamethods + [
       "__call": BoundMethod { host, call in
         throw host.usage(call, "a machine takes no arguments: start it with a state")
       }
@@ -78,8 +81,8 @@ extension ScriptHost {
   private func machine(
     _ call: LuaCall, _ function: String
   ) throws -> (MachineOp, Arguments) {
-    let arguments = Arguments(self, call, method: function)
-    guard let machine = call.object(1, types.machine) else {
+    let arguments = Arguments(host, call, method: function)
+    guard let machine = call.object(1, host.types.machine) else {
       throw arguments.wrongSelf("machine")
     }
     return (machine, arguments)
@@ -98,8 +101,9 @@ extension ScriptHost {
       history = try options.history(of: machine)
     }
     return machine.start(
-      on: loop, from: FlowValue(try changeable(try call.value(2))), at: step, history: history,
-      owner: currentOp, adopt: try adopter(runOptions))
+      on: host.loop, from: FlowValue(try host.changeable(try call.value(2))), at: step,
+      history: history,
+      owner: host.currentOp, adopt: try host.adopter(runOptions))
   }
 
   /// The results of `transition`: the transition, nil at the end, and the state.
@@ -110,9 +114,13 @@ extension ScriptHost {
     switch decision {
     case .go(let transition, let state):
       let step = transition.step.map { machine.logic.name(ofStep: $0) }
-      return [.reference(try table(of: transition.kindName, step)), try luaValue(state)]
-    case .finish(let value): return [.nil, try luaValue(value)]
-    case .retry: return [.reference(try table(of: "retry", nil)), try luaValue(given)]
+      return [
+        .reference(try host.vm.transitionTable(transition.kindName, step)),
+        try host.luaValue(state),
+      ]
+    case .finish(let value): return [.nil, try host.luaValue(value)]
+    case .retry:
+      return [.reference(try host.vm.transitionTable("retry", nil)), try host.luaValue(given)]
     case nil: return [.nil, .nil]
     }
   }

@@ -46,61 +46,66 @@ final class HandlerPart {
 }
 
 /// The functions of the module for writing machines.
-extension ScriptHost {
-  func installMachineParts() throws {
-    define("forward") { host, call in
+struct MachinePartBindings {
+  let host: ScriptHost
+
+  func install() throws {
+    host.define("forward") { host, call in
       let step = try Arguments(host, call, "forward").name(1)
-      return try host.answer(call, .forward(to: step))
+      return try MachinePartBindings(host: host).answer(call, .forward(to: step))
     }
-    define("back") { host, call in
+    host.define("back") { host, call in
       let arguments = Arguments(host, call, "back")
-      return try host.answer(call, .back(to: arguments.isNil(1) ? nil : try arguments.name(1)))
+      return try MachinePartBindings(host: host).answer(
+        call, .back(to: arguments.isNil(1) ? nil : try arguments.name(1)))
     }
-    define("stay") { host, call in try host.answer(call, .stay) }
-    define("on") { host, call in
+    host.define("stay") { host, call in try MachinePartBindings(host: host).answer(call, .stay) }
+    host.define("on") { host, call in
       let arguments = Arguments(host, call, "on")
       let event = try arguments.name(1)
       let part = HandlerPart(event, try arguments.transition(2), call.position)
       return call.answer(part, host.types.handler)
     }
-    define("next") { host, call in
+    host.define("next") { host, call in
       let part = HandlerPart(
         nil, try Arguments(host, call, "next").transition(1), call.position)
       return call.answer(part, host.types.handler)
     }
-    define("step") { host, call in
+    host.define("step") { host, call in
       let arguments = Arguments(host, call, "step")
       let name = try arguments.name(1)
       let part = try arguments.step(name, 2)
       return call.answer(part, host.types.step)
     }
-    define("any_step") { host, call in
+    host.define("any_step") { host, call in
       let part = try Arguments(host, call, "any_step").step(nil, 1)
       return call.answer(part, host.types.step)
     }
     for mark in ReductionMark.allCases {
-      let marker = try vm.makeMarker(mark.rawValue, metatable: types.reductionMetatable)
-      try vm.set(.reference(marker), mark.name, in: module)
+      let marker = try host.vm.makeMarker(mark.rawValue, metatable: host.types.reductionMetatable)
+      try host.vm.set(.reference(marker), mark.name, in: host.module)
     }
   }
 
   private func answer(_ call: LuaCall, _ transition: Transition<ByteString>) throws -> LuaAnswer {
-    call.answer(.reference(try table(of: transition.kindName, transition.step)))
+    call.answer(.reference(try host.vm.transitionTable(transition.kindName, transition.step)))
   }
+}
 
+extension LuaVM {
   /// `{ kind = "forward", step = name }`.
-  func table(of kind: ByteString, _ step: ByteString?) throws -> LuaReference {
+  func transitionTable(_ kind: ByteString, _ step: ByteString?) throws -> LuaReference {
     var fields: [(ByteString, LuaValue)] = [("kind", .string(kind))]
     if let step { fields.append(("step", .string(step))) }
-    return try vm.makeTable(fields: fields)
+    return try makeTable(fields: fields)
   }
 
   /// The transition in a value of a script; nil if there is none.
   func transition(in value: LuaValue) throws -> Transition<ByteString>? {
     guard case .reference(let table) = value, table.kind == .table,
-      case .string(let kind) = try vm.field("kind", of: table)
+      case .string(let kind) = try field("kind", of: table)
     else { return nil }
-    let step = try vm.field("step", of: table)
+    let step = try field("step", of: table)
     switch (kind, step) {
     case ("forward", .string(let name)): return .forward(to: name)
     case ("back", .string(let name)): return .back(to: name)
@@ -114,7 +119,7 @@ extension ScriptHost {
 extension Arguments {
   /// A transition.
   fileprivate func transition(_ index: Int) throws -> Transition<ByteString> {
-    guard let transition = try host.transition(in: try call.value(place(index))) else {
+    guard let transition = try host.vm.transition(in: try call.value(place(index))) else {
       throw wrong(
         index, expected: "transition (flow.forward, flow.back or flow.stay)")
     }

@@ -133,7 +133,7 @@ final class ScriptMachineLogic: MachineLogic {
     if let navigate {
       do {
         // It gets the target even if the transition names no step.
-        let table = try host.table(of: transition.kindName, steps.names[step])
+        let table = try host.vm.transitionTable(transition.kindName, steps.names[step])
         return start(navigate, .step, .opaque(ScriptValue(table)), state, call)
       } catch {
         return .failed(host.flowError(thrown: error, op: nil))
@@ -277,7 +277,7 @@ final class ScriptMachineLogic: MachineLogic {
       }
     case .transition where mark == 0:
       if value.isNil { return .transition(nil) }
-      if let next = try? host.transition(in: value) {
+      if let next = try? host.vm.transition(in: value) {
         let number = next.step.map { self.number(ofStep: $0) }
         return .transition(next.map { _ in number ?? 0 })
       }

@@ -85,7 +85,7 @@ package final class CodeDescriber: LuaCodeDescriber {
     for (name, declared) in [
       ("needs", flow?.ownNeeds ?? op.needs), ("gives", flow?.ownGives ?? op.gives),
     ] as [(ByteString, [Declaration])] where !declared.isEmpty {
-      values += [.string(name), .reference(try host.table(of: declared))]
+      values += [.string(name), .reference(try host.vm.table(of: declared))]
     }
     return values + (try host.codeValues(of: op.settings))
   }

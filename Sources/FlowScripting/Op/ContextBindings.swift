@@ -2,13 +2,16 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// `ctx`: the context of an op written in Lua.
-extension ScriptHost {
-  static var contextMethods: LuaFields<BoundMethod> {
+struct ContextBindings {
+  let host: ScriptHost
+
+  static var methods: LuaFields<BoundMethod> {
     [
       "get": BoundMethod(
         takesKey: true,
         direct: { host, call in
-          guard !call.hasArgument, let context = host.unmanagedContext(call) else {
+          guard !call.hasArgument, let context = ContextBindings(host: host).unmanagedContext(call)
+          else {
             return call.pass()
           }
           let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
@@ -16,8 +19,8 @@ extension ScriptHost {
           return call.answer(copyOf: context._withUnsafeGuaranteedRef { $0.get(key) })
         }
       ) { host, call in
-        let context = try host.context(call, "get")
-        let key = try host.key(call, "get")
+        let context = try ContextBindings(host: host).context(call, "get")
+        let key = try ContextBindings(host: host).key(call, "get")
         if context.isGuarded, let error = context.refusal(reading: key) {
           throw host.usage(call, "bad use of 'get' (\(error.message))")
         }
@@ -25,17 +28,17 @@ extension ScriptHost {
         if host.isWorker, found == nil { try host.checkVisible(key, context, call) }
         if call.count < 3 || call.isNil(3) {
           guard let found else {
-            throw host.end(context, context.bucket.missingInput(key))
+            throw ContextBindings(host: host).end(context, context.bucket.missingInput(key))
           }
           return try host.answer(call, try host.shared(found, key, in: context.bucket))
         }
-        let type = try host.typeArgument(call)
+        let type = try ContextBindings(host: host).typeArgument(call)
         guard let found else {
           if type.isOptional { return call.answer(.nil) }
-          throw host.end(context, context.bucket.missingInput(key))
+          throw ContextBindings(host: host).end(context, context.bucket.missingInput(key))
         }
         if let wanted = type.mismatch(found) {
-          throw host.end(
+          throw ContextBindings(host: host).end(
             context,
             .mismatchedInput(
               host.loop.keys.name(of: key), context.bucket.shown(found, of: key), wanted: wanted,
@@ -46,7 +49,8 @@ extension ScriptHost {
       "set": BoundMethod(
         takesKey: true,
         direct: { host, call in
-          guard call.hasValue, let context = host.unmanagedContext(call) else {
+          guard call.hasValue, let context = ContextBindings(host: host).unmanagedContext(call)
+          else {
             return call.pass()
           }
           // Beyond a memory limit it isn't kept.
@@ -58,8 +62,8 @@ extension ScriptHost {
           return call.answer()
         }
       ) { host, call in
-        let context = try host.context(call, "set")
-        let key = try host.key(call, "set")
+        let context = try ContextBindings(host: host).context(call, "set")
+        let key = try ContextBindings(host: host).key(call, "set")
         if call.count < 3 {
           throw Arguments(host, call, method: "set").wrong(2, expected: "value")
         }
@@ -77,14 +81,14 @@ extension ScriptHost {
         return call.answer()
       },
       "has": BoundMethod { host, call in
-        let context = try host.context(call, "has")
-        let key = try host.key(call, "has")
+        let context = try ContextBindings(host: host).context(call, "has")
+        let key = try ContextBindings(host: host).key(call, "has")
         let isThere = context.has(key)
         if host.isWorker, !isThere { try host.checkVisible(key, context, call) }
         return call.answer(.boolean(isThere))
       },
       "log": BoundMethod { host, call in
-        let context = try host.context(call, "log")
+        let context = try ContextBindings(host: host).context(call, "log")
         try host.checkMemory()
         if call.count == 2, let text = call.bytes(2) {
           context.log(text)
@@ -99,24 +103,24 @@ extension ScriptHost {
           }
         }
         // A `__tostring` may have ended the op.
-        try host.context(call, "log").log(ByteString(line))
+        try ContextBindings(host: host).context(call, "log").log(ByteString(line))
         return call.answer()
       },
       "defer": BoundMethod { host, call in
-        let context = try host.context(call, "defer")
+        let context = try ContextBindings(host: host).context(call, "defer")
         let function = try Arguments(host, call, method: "defer").function(1)
         context.addCleanup(ScriptCleanup(host, function))
         return call.answer()
       },
       "progress": BoundMethod { host, call in
-        let context = try host.context(call, "progress")
+        let context = try ContextBindings(host: host).context(call, "progress")
         let arguments = Arguments(host, call, method: "progress")
         let done = try arguments.amount(1)
         context.progress(done, of: arguments.isNil(2) ? nil : try arguments.amount(2))
         return call.answer()
       },
       "fail": BoundMethod { host, call in
-        let context = try host.context(call, "fail")
+        let context = try ContextBindings(host: host).context(call, "fail")
         let arguments = Arguments(host, call, method: "fail")
         if case let value = try call.value(2), host.isError(value),
           case .reference(let table) = value
@@ -124,24 +128,24 @@ extension ScriptHost {
           context.fail(try host.flowError(table: table))
           throw LuaError(value: value, message: "")
         }
-        let message = try host.failureMessage(arguments)
-        let fields = try host.failureFields(arguments)
+        let message = try ContextBindings(host: host).failureMessage(arguments)
+        let fields = try ContextBindings(host: host).failureFields(arguments)
         let table = try host.makeError(
           FlowError(
             .error, message, op: context.displayName,
             traceback: host.vm.traceback(level: 1)
           ).with { $0.path = context.path }, fields: fields)
         let error = try host.flowError(table: table)
-        try host.context(call, "fail").fail(error)
+        try ContextBindings(host: host).context(call, "fail").fail(error)
         throw LuaError(value: .reference(table), message: message)
       },
     ]
   }
 
   /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.lane`, `ctx.key`, `ctx.run`, `ctx.error`.
-  static func contextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let name = call.bytes(2)?.description ?? "__index"
-    let context = try host.context(call, name)
+    let context = try ContextBindings(host: host).context(call, name)
     switch name {
     case "name": return try host.answer(call, .bytes(context.displayName))
     case "attempt": return call.answer(.integer(Int64(context.attempt)))
@@ -152,20 +156,22 @@ extension ScriptHost {
       return call.answer(try host.luaError(error))
     case "lane": return try host.answer(call, host.lane)
     case "key": return try host.answer(call, .bytes(context.key))
-    case "history": return call.answer(try host.list(of: context.history))
+    case "history": return call.answer(try host.vm.list(of: context.history))
     case "run" where host.isWorker:
       throw host.usage(call, "ctx.run isn't there in a worker: the run is the main thread's")
     case "run": return call.answer(context.run, host.types.run)
     default:
-      if call.kind(2) == .string, context.bucket.has(try host.key(call, name)) {
+      if call.kind(2) == .string,
+        context.bucket.has(try ContextBindings(host: host).key(call, name))
+      {
         throw host.usage(
           call, "ctx has no field '\(name)': ctx:get \"\(name)\" reads the data")
       }
-      return try host.absentField(call, of: "ctx", known: contextFields + contextMethods.names)
+      return try host.absentField(call, of: "ctx", known: fields + methods.names)
     }
   }
 
-  private static let contextFields: [String] = [
+  private static let fields: [String] = [
     "name", "attempt", "index", "error", "lane", "key", "history", "run",
   ]
 
@@ -175,60 +181,51 @@ extension ScriptHost {
   private func unmanagedContext(_ call: LuaDirectCall) -> Unmanaged<OpContext>? {
     // Nor is the loop, which the host holds: there are weak references to it, so that a retain and a release
     // would take 170 instructions.
-    Unmanaged.passUnretained(activeLoop)._withUnsafeGuaranteedRef {
+    Unmanaged.passUnretained(host.activeLoop)._withUnsafeGuaranteedRef {
       $0.unmanagedContext(slot: call.slot, generation: call.generation)
     }
   }
 
   /// The op that a `ctx` belongs to, if it hasn't finished.
   private func context(_ call: LuaCall, _ function: String) throws -> OpContext {
-    guard let handle = call.handle(1, types.context) else {
-      throw Arguments(self, call, method: function).wrongSelf("ctx")
+    guard let handle = call.handle(1, host.types.context) else {
+      throw Arguments(host, call, method: function).wrongSelf("ctx")
     }
-    guard let context = context(slot: handle.slot, generation: handle.generation) else {
-      throw usage(call, "bad use of '\(function)' (the op of this ctx has finished)")
+    guard let context = host.context(slot: handle.slot, generation: handle.generation) else {
+      throw host.usage(call, "bad use of '\(function)' (the op of this ctx has finished)")
     }
     return context
-  }
-
-  /// The live context of a handle, on any loop; nil if its op has finished.
-  func context(slot: UInt32, generation: UInt64) -> OpContext? {
-    if let context = loop.context(slot: slot, generation: generation) { return context }
-    for outer in waitingLoops.reversed() {
-      if let context = outer.context(slot: slot, generation: generation) { return context }
-    }
-    return nil
   }
 
   /// The key in argument 1, interned.
   private func key(_ call: LuaCall, _ function: String) throws -> DataKey {
     guard call.kind(2) == .string else {
-      throw Arguments(self, call, method: function).wrong(1, expected: "string")
+      throw Arguments(host, call, method: function).wrong(1, expected: "string")
     }
     if let id = call.interned(2) { return DataKey(id: UInt32(truncatingIfNeeded: id)) }
     let name = call.bytes(2) ?? ""
-    try checkMemory(forKey: name)
-    let key = loop.keys.intern(name)
+    try host.checkMemory(forKey: name)
+    let key = host.loop.keys.intern(name)
     try call.intern(2, as: Int64(key.id))
     return key
   }
 
   /// The type in argument 2 of `get`.
   private func typeArgument(_ call: LuaCall) throws -> FlowValueType {
-    let arguments = Arguments(self, call, method: "get")
+    let arguments = Arguments(host, call, method: "get")
     switch call.kind(3) {
     case .string:
-      return try type(spelled: try arguments.string(2)) { arguments.wrong(2, $0) }
-    case .function: return type(tested: try arguments.function(2))
+      return try host.type(spelled: try arguments.string(2)) { arguments.wrong(2, $0) }
+    case .function: return host.type(tested: try arguments.function(2))
     default: throw arguments.wrong(2, expected: "type (string or function)")
     }
   }
 
   /// Finishes the op with an input error and returns the error for unwinding.
   private func end(_ context: OpContext, _ error: FlowError) -> any Error {
-    let error = withTable(error, of: context)
+    let error = host.withTable(error, of: context)
     context.fail(error)
-    return raise(error)
+    return host.raise(error)
   }
 
   /// The message passed to `ctx:fail`: a string, a number, or a value with `__tostring`.
@@ -237,19 +234,19 @@ extension ScriptHost {
     let value = try arguments.call.value(arguments.place(1))
     switch value {
     case .integer, .number: break
-    case .reference(let reference) where vm.hasMetafield("__tostring", reference): break
+    case .reference(let reference) where host.vm.hasMetafield("__tostring", reference): break
     default: throw arguments.wrong(1, expected: "string")
     }
-    return try vm.tostring(value)
+    return try host.vm.tostring(value)
   }
 
   /// The fields passed to `ctx:fail`.
   private func failureFields(_ arguments: Arguments) throws -> [(ByteString, LuaValue)] {
     if arguments.isNil(2) { return [] }
-    return try vm.pairs(of: try arguments.table(2)).map { key, value in
+    return try host.vm.pairs(of: try arguments.table(2)).map { key, value in
       guard case .string(let name) = key else {
         throw arguments.wrong(
-          2, "fields are named by strings, got a key of type \(vm.typeName(of: key))")
+          2, "fields are named by strings, got a key of type \(host.vm.typeName(of: key))")
       }
       if ScriptHost.errorFields.contains(name) {
         throw arguments.wrong(2, "field '\(name)' belongs to the error itself")

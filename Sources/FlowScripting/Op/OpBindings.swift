@@ -17,9 +17,11 @@ struct RunOptions {
 }
 
 /// `flow.op` and calls of op classes.
-extension ScriptHost {
-  func installOps() throws {
-    define("op") { host, call in
+struct OpBindings {
+  let host: ScriptHost
+
+  func install() throws {
+    host.define("op") { host, call in
       let arguments = Arguments(host, call, "op")
       let name = try arguments.name(1)
       let op: Op
@@ -27,15 +29,16 @@ extension ScriptHost {
       case .function:
         op = Op(name: name, body: ScriptOpBody(host, try arguments.function(2)))
       case .table:
-        op = try host.makeOp(name, arguments)
+        op = try OpBindings(host: host).makeOp(name, arguments)
       default:
         throw arguments.wrong(2, expected: "function or table")
       }
       host.loop.memory?.add(op, bytes: MemoryAccount.opSize)
       return call.answer(op, host.types.op)
     }
-    installWrap()
-    try vm.set(try vm.value(of: registry, types.registry), "ops", in: module)
+    WrapBindings(host: host).install()
+    try host.vm.set(
+      try host.vm.value(of: host.registry, host.types.registry), "ops", in: host.module)
   }
 
   private func makeOp(_ name: ByteString, _ arguments: Arguments) throws -> Op {
@@ -49,39 +52,39 @@ extension ScriptHost {
     let policy = try PolicyOptions(options)
     func declared(_ field: ByteString) throws -> [Declaration] {
       guard let table = try options.table(field) else { return [] }
-      return try declaration(table) { arguments.wrong(2, "field '\(field)': \($0)") }
+      return try host.declaration(table) { arguments.wrong(2, "field '\(field)': \($0)") }
     }
     let op = Op(
       name: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
       timeout: policy.timeout, grace: policy.grace, undo: policy.undo,
-      body: try body(function, policy, options, of: name)
+      body: try PolicyBindings(host: host).body(function, policy, options, of: name)
     )
     return policy.keeping(op)
   }
 
-  static var opMethods: LuaFields<BoundMethod> {
+  static var methods: LuaFields<BoundMethod> {
     [
-      "with": BoundMethod(opWith),
+      "with": BoundMethod(PolicyBindings.with),
       "start": BoundMethod { host, call in
         let arguments = Arguments(host, call, method: "start")
-        return call.answer(try host.startOp(arguments), host.types.run)
+        return call.answer(try OpBindings(host: host).start(arguments), host.types.run)
       },
       "run": BoundMethod { host, call in
         let arguments = Arguments(host, call, method: "run")
-        return try host.waitAndAnswer(call, try host.startOp(arguments))
+        return try host.waitAndAnswer(call, try OpBindings(host: host).start(arguments))
       },
     ]
   }
 
-  static var opMetamethods: LuaFields<BoundMethod> {
-    describingMetamethods + [
+  static var metamethods: LuaFields<BoundMethod> {
+    ScriptHost.describingMetamethods + [
       "__call": BoundMethod { host, call in
         guard let op = call.object(1, host.types.op) else {
           throw Arguments(host, call, method: "op").wrongSelf("op")
         }
-        return call.answer(try host.value(of: try host.bound(op, call)))
+        return call.answer(try host.value(of: try OpBindings(host: host).bound(op, call)))
       }
     ]
   }
@@ -89,14 +92,14 @@ extension ScriptHost {
   /// The result of calling an op: the same op with arguments.
   func bound(_ op: Op, _ call: LuaCall) throws -> Op {
     let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
-    let table = values.isEmpty ? nil : try vm.makeTable(values: values)
+    let table = values.isEmpty ? nil : try host.vm.makeTable(values: values)
     return try bound(op, call, table, count: values.count)
   }
 
   private func bound(
     _ op: Op, _ call: LuaCall, _ arguments: LuaReference?, count: Int
   ) throws -> Op {
-    if let body = op.body as? OpClassBody { return try body.op(self, call) }
+    if let body = op.body as? OpClassBody { return try body.op(host, call) }
     if let body = op.body as? WrappedOpBody {
       let inner = try bound(body.wrapped, call, arguments, count: count)
       return try body.wrapping(inner, in: op, arguments: arguments, count: count)
@@ -110,65 +113,41 @@ extension ScriptHost {
     default:
       let why =
         op is Flow || op is MachineOp ? "give it data" : "it is written in Swift"
-      throw usage(call, "op '\(op.name)' takes no arguments: \(why)")
+      throw host.usage(call, "op '\(op.name)' takes no arguments: \(why)")
     }
   }
 
   /// Starts the op or flow that is `self`, with the data of argument 1.
-  func startOp(_ arguments: Arguments) throws -> Run {
-    guard let op = op(arguments.call, 1) else {
+  func start(_ arguments: Arguments) throws -> Run {
+    guard let op = host.op(arguments.call, 1) else {
       throw arguments.wrongSelf("op or flow")
     }
-    if let complaint = op.complaintOfClass { throw usage(arguments.call, complaint) }
+    if let complaint = op.complaintOfClass { throw host.usage(arguments.call, complaint) }
     let data = try arguments.data(1)
     let options =
       arguments.isNil(2) ? nil : try arguments.options(2, known: RunOptions.fields)
     return op.start(
-      on: loop, data: data, owner: currentOp, adopt: try adopter(options.map(RunOptions.init)))
+      on: host.loop, data: data, owner: host.currentOp,
+      adopt: try host.adopter(options.map(RunOptions.init)))
   }
 
-  /// `adopt`, which also sets the options of the run that is about to begin.
-  func adopter(_ options: RunOptions?) throws -> (Run) -> Void {
-    guard let options else { return adopt }
-    let keeping = options.keeps ? try keepingOfScript() : nil
-    return { [unowned self] run in
-      if let limit = options.logLimit { run.logLimit = limit }
-      keeping?.keep(run)
-      adopt(run)
-    }
-  }
+  // MARK: Fields
 
-  /// Makes a task belong to the task, op, callback or session chunk that starts it, if there is
-  /// one.
-  func adopt(_ task: AnyFlowTask) {
-    if let currentTask {
-      currentTask.adopt(task)
-    } else if let currentOp {
-      currentOp.adopt(task)
-    } else if let currentRun {
-      currentRun.adopt(task)
-    } else {
-      chunkTasks?.add(task)
-    }
-  }
-}
-
-/// The readable fields of an op: its declarations and its policy. Tables are copies.
-extension ScriptHost {
-  /// `op.name`, `op.needs`, …
-  static func opProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  /// `op.name`, `op.needs`, …: its declarations and its policy. Tables are copies.
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let op = host.op(call, 1) else {
       throw Arguments(host, call, method: "__index").wrongSelf("op")
     }
     switch call.bytes(2).cases {
     case "name": return try host.answer(call, .bytes(op.name))
     case "doc": return try host.answer(call, op.doc)
-    case "needs": return call.answer(.reference(try host.table(of: op.needs)))
-    case "gives": return call.answer(.reference(try host.table(of: op.gives)))
+    case "needs": return call.answer(.reference(try host.vm.table(of: op.needs)))
+    case "gives": return call.answer(.reference(try host.vm.table(of: op.gives)))
     case "primary_input": return try host.answer(call, op.primaryInput)
     case "primary_output": return try host.answer(call, op.primaryOutput)
     case "retry":
-      return call.answer(try op.retry.map { .reference(try host.table(of: $0)) } ?? .nil)
+      return call.answer(
+        try op.retry.map { .reference(try OpBindings(host: host).table(of: $0)) } ?? .nil)
     case "timeout": return call.answer(op.timeout.map { .number($0.inSeconds) } ?? .nil)
     case "grace": return call.answer(op.grace.map { .number($0.inSeconds) } ?? .nil)
     case "memory":
@@ -178,17 +157,6 @@ extension ScriptHost {
     case "thread": return try host.answer(call, .bytes(ByteString(op.thread.rawValue)))
     default: return call.answer(.nil)
     }
-  }
-
-  /// Keys with their types, as in `flow.op`.
-  func table(of declarations: [Declaration]) throws -> LuaReference {
-    try vm.makeTable(
-      fields: declarations.map { declared in
-        if let function = declared.type.source as? LuaReference {
-          return (declared.name, .reference(function))
-        }
-        return (declared.name, .string(declared.type.name))
-      })
   }
 
   /// A policy with all of its fields, including the defaults.
@@ -204,12 +172,7 @@ extension ScriptHost {
     }
     if let when = rule?.when { fields.append(("when", .reference(when))) }
     if let longest = retry.maxDelay { fields.append(("max_delay", .number(longest.inSeconds))) }
-    return try vm.makeTable(fields: fields)
-  }
-
-  /// Returns a text to the script, or nil.
-  func answer(_ call: LuaCall, _ text: ByteString?) throws -> LuaAnswer {
-    try answer(call, text.map { .bytes($0) } ?? .null)
+    return try host.vm.makeTable(fields: fields)
   }
 }
 
@@ -223,5 +186,24 @@ extension Op {
       return nil
     }
     return body.tags.text
+  }
+}
+
+extension LuaVM {
+  /// Keys with their types, as in `flow.op`.
+  func table(of declarations: [Declaration]) throws -> LuaReference {
+    try makeTable(
+      fields: declarations.map { declared in
+        if let function = declared.type.source as? LuaReference {
+          return (declared.name, .reference(function))
+        }
+        return (declared.name, .string(declared.type.name))
+      })
+  }
+
+  /// A list of names; nil for none.
+  func list(of names: [ByteString]?) throws -> LuaValue {
+    guard let names else { return .nil }
+    return .reference(try makeList(count: names.count) { .string(names[$0]) })
   }
 }

@@ -176,7 +176,9 @@ extension PolicyOptions {
   func undo(of op: Op) -> ScriptOpBody? { undo?.binding(as: op) }
 }
 
-extension ScriptHost {
+struct PolicyBindings {
+  let host: ScriptHost
+
   /// The policy for one place, from a call of the builder; the default without one.
   ///
   /// - Returns: The policy, and the op for that thread.
@@ -187,13 +189,13 @@ extension ScriptHost {
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
     try policy.checkKeeping(of: op, options)
-    let placed = policy.keeping(try self.op(op, with: policy, options))
+    let placed = policy.keeping(try PolicyBindings(host: host).op(op, with: policy, options))
     return (placed, policy.retry, policy.timeout, policy.grace, policy.undo(of: placed))
   }
 
   /// An op that runs on the thread and with the memory of a policy; the op itself if it already does.
   func op(_ op: Op, with policy: PolicyOptions, _ options: Options) throws -> Op {
-    let placed = try self.op(op, on: policy.thread, options)
+    let placed = try PolicyBindings(host: host).op(op, on: policy.thread, options)
     if policy.memory == nil, policy.tags == nil, placed === op { return op }
     guard let body = placed.body as? WorkerOpBody else {
       if let problem = Self.problem(ofMemory: policy.memory ?? op.memoryLimit)
@@ -203,7 +205,7 @@ extension ScriptHost {
       }
       return placed
     }
-    return placed.withBody(try self.body(body, policy, options))
+    return placed.withBody(try PolicyBindings(host: host).body(body, policy, options))
   }
 
   /// A body with the limit and the tags of a policy.
@@ -259,16 +261,16 @@ extension ScriptHost {
   private func workerBody(
     _ function: LuaReference, _ options: Options, of name: ByteString
   ) throws -> WorkerOpBody {
-    if let problemOfWorkers {
+    if let problem = host.problemOfWorkers {
       throw options.arguments.wrong(
         options.index,
-        "field 'thread': '\(name)' can't run in a worker, because \(problemOfWorkers)")
+        "field 'thread': '\(name)' can't run in a worker, because \(problem)")
     }
     do {
       let position = options.arguments.call.position
-      return WorkerOpBody(try WorkerFunction(self, function, at: position))
+      return WorkerOpBody(try WorkerFunction(host, function, at: position))
     } catch let error as EncodeError {
-      throw usage(options.arguments.call, error.description)
+      throw host.usage(options.arguments.call, error.description)
     }
   }
 
@@ -282,14 +284,14 @@ extension ScriptHost {
       {
         throw options.arguments.wrong(options.index, problem)
       }
-      return ScriptOpBody(self, function)
+      return ScriptOpBody(host, function)
     }
     let body = try workerBody(function, options, of: name).placed(thread, RemoteTags())
-    return try self.body(body, policy, options)
+    return try PolicyBindings(host: host).body(body, policy, options)
   }
 
   /// `Op:with { … }`.
-  static func opWith(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  static func with(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let arguments = Arguments(host, call, method: "with")
     guard let op = host.op(call, 1) else { throw arguments.wrongSelf("op or flow") }
     let options = try arguments.options(
@@ -300,7 +302,7 @@ extension ScriptHost {
       throw arguments.wrong(1, "field 'name': a name is a non-empty string")
     }
     try policy.checkKeeping(of: op, options)
-    let placed = try host.op(op, with: policy, options)
+    let placed = try PolicyBindings(host: host).op(op, with: policy, options)
     let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
       effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),

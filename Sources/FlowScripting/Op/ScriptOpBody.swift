@@ -222,13 +222,6 @@ private final class Follower: TaskObserver {
   }
 }
 
-extension ScriptHost {
-  /// The error of a settled task, to pass on: the same table wherever scripts see it.
-  func outcomeError(of task: AnyFlowTask) -> FlowError? {
-    (try? error(of: task)) ?? task.error
-  }
-}
-
 /// The function `key` of a `cache`: a coroutine on the main thread, so it may wait, wherever the op itself runs.
 // Unchecked: it is made, used and released on the thread of its host, like the ops that own it.
 final class ScriptCacheKey: CacheKeyFunction, @unchecked Sendable {

@@ -24,9 +24,11 @@ private final class Wrappers: HostService {
 }
 
 /// `flow.wrap`: ops around other ops.
-extension ScriptHost {
-  func installWrap() {
-    define("wrap") { host, call in
+struct WrapBindings {
+  let host: ScriptHost
+
+  func install() {
+    host.define("wrap") { host, call in
       let arguments = Arguments(host, call, "wrap")
       // Also a class: then the wrapper is called.
       guard let inner = host.op(call, 1) else { throw arguments.wrong(1, expected: "op") }
@@ -53,20 +55,20 @@ extension ScriptHost {
 
   /// The `run` parameter of the op's function: executes the wrapped op over the data of `ctx`.
   fileprivate func runWrapped(_ call: LuaCall) throws -> LuaAnswer {
-    let arguments = Arguments(self, call, "run", hidden: 2)
-    guard let handle = call.handle(1, types.context), let name = call.bytes(2) else {
+    let arguments = Arguments(host, call, "run", hidden: 2)
+    guard let handle = call.handle(1, host.types.context), let name = call.bytes(2) else {
       throw arguments.wrongSelf("ctx")
     }
     // On this loop only: a paused loop executes nothing.
-    guard let context = loop.context(slot: handle.slot, generation: handle.generation),
+    guard let context = host.loop.context(slot: handle.slot, generation: handle.generation),
       !context.isCleaningUp, let inner = context.op.body?.inner
-    else { throw usage(call, "bad use of 'run' (the op around '\(name)' has finished)") }
-    for (name, value) in try arguments.data(1) { context.set(loop.keys.intern(name), value) }
+    else { throw host.usage(call, "bad use of 'run' (the op around '\(name)' has finished)") }
+    for (name, value) in try arguments.data(1) { context.set(host.loop.keys.intern(name), value) }
     let task = context.execute(inner)
     if task.isConcluded { return try answer(call, inner, context, task) }
     return try call.wait(
-      TaskWait(task, for: waitingTask, deadline: nil) { [unowned self] in
-        try answer($0, inner, context, task)
+      TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
+        try WrapBindings(host: host).answer($0, inner, context, task)
       })
   }
 
@@ -74,14 +76,14 @@ extension ScriptHost {
   private func answer(
     _ call: LuaCall, _ op: Op, _ context: OpContext, _ task: AnyFlowTask
   ) throws -> LuaAnswer {
-    if let error = try error(of: task) { throw raise(error) }
+    if let error = try host.error(of: task) { throw host.raise(error) }
     let bucket = context.bucket
     let fields: [(ByteString, LuaValue)] = try op.gives.compactMap { declared in
       guard let value = bucket[declared.name] else { return nil }
       let key = bucket.key(declared.name)
-      return (declared.name, try luaValue(try shared(value, key, in: bucket)))
+      return (declared.name, try host.luaValue(try host.shared(value, key, in: bucket)))
     }
-    return call.answer(.reference(try vm.makeTable(fields: fields)))
+    return call.answer(.reference(try host.vm.makeTable(fields: fields)))
   }
 
   /// A Lua function that calls `function` as the body of an op around another: with `ctx`, `run` and the arguments.
@@ -91,7 +93,7 @@ extension ScriptHost {
   fileprivate func makeWrapper(
     _ function: LuaReference, around name: ByteString
   ) throws -> LuaReference {
-    let made = try vm.call(wrappers().factory, [.reference(function), .string(name)]).first
+    let made = try host.vm.call(wrappers().factory, [.reference(function), .string(name)]).first
     guard case .reference(let wrapper)? = made else {
       throw LuaError(.runtime, "flow.wrap made no function")
     }
@@ -99,10 +101,11 @@ extension ScriptHost {
   }
 
   fileprivate func wrappers() throws -> Wrappers {
-    try service {
-      let maker = try vm.loadOwn(Self.wrapperChunk, name: "=[flow]")
-      let run = try vm.makeFunction(bind { host, call in try host.runWrapped(call) })
-      guard case .reference(let made)? = try vm.call(maker, [.reference(run)]).first else {
+    try host.service {
+      let maker = try host.vm.loadOwn(Self.wrapperChunk, name: "=[flow]")
+      let run = try host.vm.makeFunction(
+        host.bind { host, call in try WrapBindings(host: host).runWrapped(call) })
+      guard case .reference(let made)? = try host.vm.call(maker, [.reference(run)]).first else {
         throw LuaError(.runtime, "flow.wrap made no function")
       }
       return Wrappers(factory: made)
@@ -142,10 +145,11 @@ final class WrappedOpBody: OpBody {
     self.function = function
     self.needs = needs
     self.gives = gives
-    wrappers = try host.wrappers()
+    wrappers = try WrapBindings(host: host).wrappers()
     held = .passRetained(inner)
     code = ScriptOpBody(
-      host, try host.makeWrapper(function, around: inner.name), arguments: arguments,
+      host, try WrapBindings(host: host).makeWrapper(function, around: inner.name),
+      arguments: arguments,
       argumentCount: argumentCount, returnsAnything: true)
   }
 

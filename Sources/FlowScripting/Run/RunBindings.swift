@@ -3,12 +3,14 @@ internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// The methods and fields of a run.
-extension ScriptHost {
-  static var runMethods: LuaFields<BoundMethod> {
-    taskMethods(of: "run") + [
+struct RunBindings {
+  let host: ScriptHost
+
+  static var methods: LuaFields<BoundMethod> {
+    TaskBindings.methods(of: "run") + [
       "summary": BoundMethod { host, call in
-        let (run, arguments) = try host.run(call, "summary")
-        host.noteRead(ofAllIn: run)
+        let (run, arguments) = try RunBindings(host: host).run(call, "summary")
+        RunBindings(host: host).noteRead(ofAllIn: run)
         var options = host.reporting.summaryOptions
         if !arguments.isNil(1) {
           let given = try arguments.options(1, known: ["time", "durations", "full"])
@@ -23,15 +25,21 @@ extension ScriptHost {
         }
         return try host.answer(call, .bytes(run.summary(options)))
       },
-      "events": BoundMethod { host, call in
-        let (run, _) = try host.run(call, "events")
-        host.noteRead(ofAllIn: run)
-        return call.answer(.reference(try host.events(of: run)))
+      "dot": BoundMethod { host, call in
+        let (run, _) = try RunBindings(host: host).run(call, "dot")
+        host.ending.describesFlows = true
+        RunBindings(host: host).noteRead(ofAllIn: run)
+        return try host.answer(call, .bytes(run.dot()))
       },
-    ] + runGraphMethods + runFileMethods
+      "events": BoundMethod { host, call in
+        let (run, _) = try RunBindings(host: host).run(call, "events")
+        RunBindings(host: host).noteRead(ofAllIn: run)
+        return call.answer(.reference(try RunBindings(host: host).events(of: run)))
+      },
+    ] + RunFileBindings.methods
   }
 
-  static func runProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let run = call.object(1, host.types.run) else {
       throw Arguments(host, call, method: "__index").wrongSelf("run")
     }
@@ -46,23 +54,23 @@ extension ScriptHost {
     case "ok":
       run.markObserved()
       return call.answer(.boolean(run.state == .succeeded))
-    case "history": return call.answer(try host.list(of: run.history))
+    case "history": return call.answer(try host.vm.list(of: run.history))
     case "finished_early": return call.answer(.boolean(run.isFinishedEarly))
     case "dropped_events": return call.answer(.integer(Int64(run.droppedEvents)))
     case "duration": return call.answer(.number(run.duration.inSeconds))
     default:
-      if let field = try host.taskField(call, run) { return field }
+      if let field = try TaskBindings(host: host).taskField(call, run) { return field }
       if let name,
         run.data.entries.contains(where: { host.loop.keys.name(of: $0.key) == ByteString(name) })
       {
         throw host.usage(call, "a run has no field '\(name)': its data has it (run.data.\(name))")
       }
       return try host.absentField(
-        call, of: "a run", known: runFields + outcomeFields.sorted() + runMethods.names)
+        call, of: "a run", known: fields + outcomeFields.sorted() + methods.names)
     }
   }
 
-  private static let runFields: [String] = ["name", "id", "dropped_events"]
+  private static let fields: [String] = ["name", "id", "dropped_events"]
 
   /// The fields about the outcome of a run.
   private static let outcomeFields: Set<String> = [
@@ -73,29 +81,37 @@ extension ScriptHost {
 
   /// The run that a method is called on, and the arguments of the call.
   func run(_ call: LuaCall, _ function: String) throws -> (Run, Arguments) {
-    let arguments = Arguments(self, call, method: function)
-    guard let run = call.object(1, types.run) else { throw arguments.wrongSelf("run") }
-    if mayLackOutcomes { try needOutcome(of: run, call) }
+    let arguments = Arguments(host, call, method: function)
+    guard let run = call.object(1, host.types.run) else { throw arguments.wrongSelf("run") }
+    if host.mayLackOutcomes { try host.needOutcome(of: run, call) }
     return (run, arguments)
   }
 
   /// Called before something is made of all that a run has done: an op of a kept run then reads all its data.
   func noteRead(ofAllIn run: Run) {
-    if !run.isConcluded { currentOp?.willReadAll(of: run) }
+    if !run.isConcluded { host.currentOp?.willReadAll(of: run) }
   }
 
-  /// A list of names; nil for none.
-  func list(of names: [ByteString]?) throws -> LuaValue {
-    guard let names else { return .nil }
-    return .reference(try vm.makeList(count: names.count) { .string(names[$0]) })
-  }
-
-  /// Returns a run once it has settled.
-  func waitAndAnswer(_ call: LuaCall, _ run: Run) throws -> LuaAnswer {
-    if run.isConcluded { return call.answer(run, types.run) }
-    try checkWait(for: run)
-    let value = try vm.value(of: run, types.run)
-    return try call.wait(TaskWait(run, for: waitingTask, deadline: nil) { $0.answer(value) })
+  /// The events of a run for `run:events()`: a list of tables with the fields of `RunEvent.Field`. They are filled one
+  /// after another, so that a list of a million needs no second copy of them.
+  func events(of run: Run) throws -> LuaReference {
+    let list = try host.vm.makeTable()
+    var fields: [(ByteString, LuaValue)] = []
+    var index = 0
+    for event in run.events {
+      index += 1
+      fields.removeAll(keepingCapacity: true)
+      event.forEachField { field, value in
+        switch value {
+        case .bytes(let text): fields.append((field.name, .string(text)))
+        case .integer(let number): fields.append((field.name, .integer(number)))
+        case .number(let number): fields.append((field.name, .number(number)))
+        default: break
+        }
+      }
+      try host.vm.set(.reference(try host.vm.makeTable(fields: fields)), at: index, in: list)
+    }
+    return list
   }
 }
 
@@ -109,36 +125,25 @@ extension Run {
   public func trace() -> ByteString { RunTrace.text(of: [RunSpans(self)]) }
 }
 
-extension ScriptHost {
-  /// The spans of a run in OTLP/JSON, for collectors of OpenTelemetry: `--otlp` of flowlua. A program sends them to a
-  /// collector as the body of a POST request, of the type `application/json`.
-  ///
-  /// There is a span for each execution, each attempt if there are several, each undo, program and request. They belong
-  /// to the run's trace (see `EventLoop.trace` and `Op.start`); the runs without one share a trace of this host. What
-  /// hasn't ended is shown as far as it is. The service is named by `serviceName` or the environment. No secret is in
-  /// the text.
-  ///
-  /// Called on the loop's thread.
-  public func otlp(of run: Run) -> ByteString {
-    RunOTLP.text(of: [RunSpans(run)], run.traceContext ?? trace, resource)
-  }
-}
-
 /// Views of a run that are files: `report`, `timeline`, `trace`, `otlp`.
-extension ScriptHost {
-  static var runFileMethods: LuaFields<BoundMethod> {
+struct RunFileBindings {
+  let host: ScriptHost
+
+  static var methods: LuaFields<BoundMethod> {
     [
       "report": BoundMethod { host, call in
-        try host.give(call, "report") { $0.report() }
+        try RunFileBindings(host: host).give(call, "report") { $0.report() }
       },
       "timeline": BoundMethod { host, call in
-        try host.give(call, "timeline") { $0.timeline() }
+        try RunFileBindings(host: host).give(call, "timeline") { $0.timeline() }
       },
       "trace": BoundMethod { host, call in
-        try host.give(call, "trace") { $0.trace() }
+        try RunFileBindings(host: host).give(call, "trace") { $0.trace() }
       },
       "otlp": BoundMethod { host, call in
-        try host.give(call, "otlp", problem: SpanFile.problem) { host.otlp(of: $0) }
+        try RunFileBindings(host: host).give(call, "otlp", problem: SpanFile.problem) {
+          host.otlp(of: $0)
+        }
       },
     ]
   }
@@ -150,13 +155,13 @@ extension ScriptHost {
     problem: @escaping @Sendable (ByteString) -> ByteString? = { _ in nil },
     _ text: (Run) -> ByteString
   ) throws -> LuaAnswer {
-    let (run, arguments) = try self.run(call, function)
-    noteRead(ofAllIn: run)
-    if arguments.isNil(1) { return try answer(call, .bytes(text(run))) }
-    try check(.files, call, "run:\(function)")
+    let (run, arguments) = try RunBindings(host: host).run(call, function)
+    RunBindings(host: host).noteRead(ofAllIn: run)
+    if arguments.isNil(1) { return try host.answer(call, .bytes(text(run))) }
+    try host.check(.files, call, "run:\(function)")
     let path = try arguments.string(1)
     let content = text(run)
-    return try offload(call) { cancellation throws(SystemError) in
+    return try host.offload(call) { cancellation throws(SystemError) in
       if let problem = problem(path) {
         throw SystemError("run:\(function): \(problem)", code: EEXIST)
       }
@@ -176,8 +181,22 @@ package final class RunReporting: HostService {
   fileprivate private(set) lazy var ownTrace = TraceContext()
 }
 
+/// The spans of runs.
 extension ScriptHost {
   package var reporting: RunReporting { service { RunReporting() } }
+
+  /// The spans of a run in OTLP/JSON, for collectors of OpenTelemetry: `--otlp` of flowlua. A program sends them to a
+  /// collector as the body of a POST request, of the type `application/json`.
+  ///
+  /// There is a span for each execution, each attempt if there are several, each undo, program and request. They belong
+  /// to the run's trace (see `EventLoop.trace` and `Op.start`); the runs without one share a trace of this host. What
+  /// hasn't ended is shown as far as it is. The service is named by `serviceName` or the environment. No secret is in
+  /// the text.
+  ///
+  /// Called on the loop's thread.
+  public func otlp(of run: Run) -> ByteString {
+    RunOTLP.text(of: [RunSpans(run)], run.traceContext ?? trace, resource)
+  }
 
   /// The name of the service in the spans of `otlp(of:)`: `flowlua`, unless the program sets another one.
   /// `OTEL_SERVICE_NAME` and a `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, if they are set, take precedence.

@@ -25,7 +25,7 @@ class ScriptTask: ContinuationTask<FlowValue> {
   ) {
     self.host = host
     self.function = consume function
-    (makerSlot, makerGeneration) = host.currentHandle
+    (makerSlot, makerGeneration) = host.currentOp.map { ($0.slot, $0.generation) } ?? (0, 0)
     super.init(on: host.loop, kind, thread)
   }
 
@@ -153,13 +153,6 @@ final class SpawnedTask: ScriptTask {
     grace: Int64
   ) -> LuaOutcome {
     host.vm.start(function, arguments, deadline: deadline, grace: grace)
-  }
-}
-
-extension ScriptHost {
-  /// Identifies the op whose code is running; generation 0 for none.
-  fileprivate var currentHandle: (slot: UInt32, generation: UInt64) {
-    currentOp.map { ($0.slot, $0.generation) } ?? (0, 0)
   }
 }
 

@@ -3,12 +3,14 @@ internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
 /// The methods and fields of every task, runs included.
-extension ScriptHost {
+struct TaskBindings {
+  let host: ScriptHost
+
   /// The methods that a kind of task shares with all others.
   ///
   /// - Parameter kind: Its name in messages.
   /// - Returns: The methods, by name.
-  static func taskMethods(of kind: String) -> LuaFields<BoundMethod> {
+  static func methods(of kind: String) -> LuaFields<BoundMethod> {
     let methods: LuaFields<BoundMethod> = [
       "await": BoundMethod(
         direct: { host, call in
@@ -22,13 +24,13 @@ extension ScriptHost {
         let (task, arguments) = try host.task(call, "await", kind)
         let limit = try TimedWaits.limit(arguments)
         task.markObserved()
-        if task.isConcluded { return try host.outcome(call, task) }
-        try host.checkLoop(of: task, call)
+        if task.isConcluded { return try TaskBindings(host: host).outcome(call, task) }
+        try TaskBindings(host: host).checkLoop(of: task, call)
         if let limit { return try call.wait(StoppingWait(host, task, limit)) }
         try host.checkWait(for: task)
         return try call.wait(
           TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
-            try host.outcome($0, task)
+            try TaskBindings(host: host).outcome($0, task)
           })
       },
       "wait": BoundMethod { host, call in
@@ -36,7 +38,7 @@ extension ScriptHost {
         let deadline =
           arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.duration(1))
         if task.isConcluded { return call.answer(.boolean(true)) }
-        try host.checkLoop(of: task, call)
+        try TaskBindings(host: host).checkLoop(of: task, call)
         if deadline == nil { try host.checkWait(for: task) }
         return try call.wait(
           TaskWait(task, for: deadline == nil ? host.waitingTask : nil, deadline: deadline) {
@@ -49,26 +51,26 @@ extension ScriptHost {
         return call.answer(.boolean(task.cancel(reason: reason)))
       },
     ]
-    return methods + continuationMethods(of: kind)
+    return methods + ContinuationBindings.methods(of: kind)
   }
 
   /// `local t <close> = …`: the end of the scope cancels the task and waits for it.
-  static func taskMetamethods(of kind: String) -> LuaFields<BoundMethod> {
-    describingMetamethods + [
+  static func metamethods(of kind: String) -> LuaFields<BoundMethod> {
+    ScriptHost.describingMetamethods + [
       "__close": BoundMethod { host, call in
         guard let task = host.task(call, 1) else {
           throw Arguments(host, call, method: "__close").wrongSelf(kind)
         }
         task.cancel()
         if task.isConcluded { return call.answer() }
-        try host.checkLoop(of: task, call)
+        try TaskBindings(host: host).checkLoop(of: task, call)
         return try call.wait(TaskWait(task, for: host.waitingTask, deadline: nil) { $0.answer() })
       }
     ]
   }
 
   /// The fields of a task that isn't a run.
-  static func taskProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let (task, _) = try host.task(call, "__index", "task")
     if call.bytes(2) == "index", let index = (task as? JoinTask<FlowValue>)?.firstIndex {
       return call.answer(.integer(Int64(index) + 1))
@@ -76,20 +78,21 @@ extension ScriptHost {
     if let program = task as? ProcessTask, let field = try host.programField(call, program) {
       return field
     }
-    if let field = try host.taskField(call, task) { return field }
+    if let field = try TaskBindings(host: host).taskField(call, task) { return field }
     if task is HTTPTask, let name = call.bytes(2)?.description,
-      (responseFields + responseMethods.names).contains(name)
+      (ScriptHost.responseFields + ScriptHost.responseMethods.names).contains(name)
     {
       throw host.usage(call, "'\(name)' is of the response: await the request first")
     }
-    var known = taskFields + taskMethods(of: "task").names
+    var known = fields + methods(of: "task").names
     if task is ProcessTask {
-      known += programFields + (try host.programs().methods.keys.map(\.description).sorted())
+      known +=
+        ScriptHost.programFields + (try host.programs().methods.keys.map(\.description).sorted())
     }
     return try host.absentField(call, of: "a task", known: known)
   }
 
-  private static let taskFields: [String] = [
+  private static let fields: [String] = [
     "completed", "cancelled", "state", "faulted", "error", "result",
   ]
 
@@ -100,121 +103,42 @@ extension ScriptHost {
     case "cancelled": return call.answer(.boolean(task.state == .cancelled))
     case "state":
       task.markObserved()
-      return try answer(call, .bytes(task.state.name))
+      return try host.answer(call, .bytes(task.state.name))
     case "faulted":
       task.markObserved()
       return call.answer(.boolean(task.state == .failed))
     case "error":
       task.markObserved()
-      guard let error = try error(of: task) else { return call.answer(.nil) }
-      return call.answer(try luaError(error))
+      guard let error = try host.error(of: task) else { return call.answer(.nil) }
+      return call.answer(try host.luaError(error))
     case "result":
       task.markObserved()
-      return call.answer(try luaResult(of: task))
+      return call.answer(try host.luaResult(of: task))
     default: return nil
     }
   }
 
-  /// The task or run in an argument.
-  func task(_ call: LuaCall, _ index: Int) -> AnyFlowTask? {
-    call.object(index, types.run) ?? call.object(index, types.task)
-  }
-
-  /// The task or run on which a method is called.
-  func task(_ call: LuaDirectCall) -> AnyFlowTask? {
-    call.object(types.task) ?? call.object(types.run)
-  }
-
-  /// The task or run in a value.
-  func task(in value: LuaValue) -> AnyFlowTask? {
-    vm.object(in: value, types.run) ?? vm.object(in: value, types.task)
-  }
-
-  func task(
-    _ call: LuaCall, _ function: String, _ kind: String
-  ) throws -> (AnyFlowTask, Arguments) {
-    let arguments = Arguments(self, call, method: function)
-    guard let task = task(call, 1) else { throw arguments.wrongSelf(kind) }
-    if mayLackOutcomes { try needOutcome(of: task, call) }
-    return (task, arguments)
-  }
-
-  /// Returns the result of a settled task, or raises its error.
-  func outcome(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer {
-    if let error = try error(of: task) { throw raise(error) }
-    return call.answer(try luaResult(of: task))
-  }
-
-  /// A task as scripts see it.
-  func value(of task: AnyFlowTask) throws -> LuaValue {
-    if let run = task as? Run { return try vm.value(of: run, types.run) }
-    return try vm.value(of: task, types.task)
-  }
-
-  /// The result of a task that succeeded; nil for another.
-  func luaResult(of task: AnyFlowTask) throws -> LuaValue {
-    guard task.state == .succeeded else { return .nil }
-    if task.isOfValues { return try luaValue(task.resultValue ?? .null) }
-    switch task {
-    case let run as Run:
-      if let value = run.plainFinishValue { return try luaValue(value) }
-      return .reference(try dataView(of: run))
-    case let program as ProcessTask:
-      if let kept = program.attachment as? LuaReference { return .reference(kept) }
-      guard let result = program.result else { return .nil }
-      let table = try vm.makeTable(fields: fields(of: result))
-      program.attachment = table
-      return .reference(table)
-    case let request as HTTPTask: return try request.result.map { try value(of: $0) } ?? .nil
-    default: return .nil
-    }
-  }
-
-  /// The same as an engine value.
-  func result(of task: AnyFlowTask) throws -> FlowValue {
-    if task.isOfValues { return task.resultValue ?? .null }
-    return FlowValue(try luaResult(of: task))
-  }
-
-  /// The error of a task with its one table for scripts.
-  func error(of task: AnyFlowTask) throws -> FlowError? {
-    guard let error = task.error, error.payload == nil else { return task.error }
-    if let kept = task.attachment as? FlowError { return kept }
-    let owned = error.with(payload: try makeError(error), on: loop)
-    task.attachment = owned
-    return owned
-  }
-}
-
-extension ScriptHost {
-  /// The task whose code is running, which can't end before its waits; nil in the main chunk.
-  var waitingTask: AnyFlowTask? { currentTask ?? currentOp?.run ?? currentRun }
-
   /// Raises an error if a task belongs to a paused loop: waiting for it would never end.
-  fileprivate func checkLoop(of task: AnyFlowTask, _ call: LuaCall) throws {
-    guard task.foreignError(on: loop) != nil else { return }
-    throw usage(
+  private func checkLoop(of task: AnyFlowTask, _ call: LuaCall) throws {
+    guard task.foreignError(on: host.loop) != nil else { return }
+    throw host.usage(
       call,
       "attempt to wait for '\(task.title)', which is paused: it wasn't started in the current "
         + "testing.run")
   }
 
-  /// Refuses a wait for a task that waits for the waiter: a stall that is known at once.
-  func checkWait(for task: AnyFlowTask) throws {
-    guard let waitingTask, WaitCycle.isClosed(by: waitingTask, awaiting: task) else { return }
-    guard currentTask == nil, let currentOp else {
-      throw raise(withTable(.waitsForItself(waitingTask), of: nil))
-    }
-    // As with every stall, the op's handling of the error doesn't count.
-    let error = withTable(.stalled(op: currentOp.displayName), of: currentOp)
-    currentOp.fail(error)
-    throw raise(error)
+  /// Returns the result of a settled task, or raises its error.
+  func outcome(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer {
+    if let error = try host.error(of: task) { throw host.raise(error) }
+    return call.answer(try host.luaResult(of: task))
   }
 }
 
 /// The methods of the result of `flow.context()`.
-extension ScriptHost {
-  static var taskContextMethods: LuaFields<BoundMethod> {
+struct TaskContextBindings {
+  let host: ScriptHost
+
+  static var methods: LuaFields<BoundMethod> {
     [
       "set_result": settling(
         "set_result", isTry: false,
@@ -259,7 +183,7 @@ extension ScriptHost {
     }
   }
 
-  static func taskContextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let context = call.object(1, host.types.taskContext) else {
       throw Arguments(host, call, method: "__index").wrongSelf("context")
     }

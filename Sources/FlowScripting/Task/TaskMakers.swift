@@ -2,10 +2,12 @@
 @_spi(Scripting) internal import LuaVM
 
 /// The functions of the module that make tasks.
-extension ScriptHost {
-  func installTasks() throws {
-    loop.describeOrigin = { [unowned vm] in vm.text(ofOrigin: $0) }
-    define("spawn") { host, call in
+struct TaskMakers {
+  let host: ScriptHost
+
+  func install() throws {
+    host.loop.describeOrigin = { [unowned vm = host.vm] in vm.text(ofOrigin: $0) }
+    host.define("spawn") { host, call in
       guard let function = try call.uniqueFunction(1) else {
         throw Arguments(host, call, "spawn").wrong(1, expected: "function")
       }
@@ -13,68 +15,64 @@ extension ScriptHost {
       return call.answer(
         host.spawn(function, arguments, origin: call.origin), host.types.task)
     }
-    define("resolved") { host, call in
+    host.define("resolved") { host, call in
       call.answer(
         FlowTask.resolved(FlowValue(try call.value(1)), on: host.loop), host.types.task)
     }
-    define("failed") { host, call in
+    host.define("failed") { host, call in
       let error = try host.error(Arguments(host, call, "failed"), 1)
-      return call.answer(host.settled(error, call), host.types.task)
+      return call.answer(TaskMakers(host: host).settled(error, call), host.types.task)
     }
-    define("cancelled") { host, call in
+    host.define("cancelled") { host, call in
       let arguments = Arguments(host, call, "cancelled")
       let reason = arguments.isNil(1) ? nil : try arguments.string(1)
-      return call.answer(host.settled(.cancelled(reason: reason), call), host.types.task)
+      return call.answer(
+        TaskMakers(host: host).settled(.cancelled(reason: reason), call), host.types.task)
     }
-    define("with_delay") { host, call in
+    host.define("with_delay") { host, call in
       let delay = try Arguments(host, call, "with_delay").duration(1)
       let task = FlowTask.withDelay(delay, FlowValue(try call.value(2)), on: host.loop)
       host.begin(task, call.origin)
       return call.answer(task, host.types.task)
     }
-    define("context") { host, call in
+    host.define("context") { host, call in
       // A script that drops it can't settle the task any more; no work outside of the loop will.
       let context = FlowContext<FlowValue>(on: host.loop, keepsLoop: false)
       host.begin(context.task, call.origin)
       return call.answer(context, host.types.taskContext)
     }
     try installJoins()
-    TimedWaits.install(in: self)
-  }
-
-  /// Runs a function as a task, immediately up to its first wait.
-  func spawn(
-    _ function: consuming LuaUniqueReference, _ arguments: [LuaValue], origin: UInt64 = 0
-  ) -> AnyFlowTask {
-    let task = SpawnedTask(self, function, arguments)
-    begin(task, origin)
-    task.begin()
-    return task
+    TimedWaits.install(in: host)
   }
 
   private func installJoins() throws {
-    define("when_all_succeed") { host, call in
-      let tasks = try host.tasks(Arguments(host, call, "when_all_succeed"), 1)
-      return host.join(.allSucceed, tasks, call) { .reference(try host.list(ofResults: $0)) }
+    host.define("when_all_succeed") { host, call in
+      let tasks = try TaskMakers(host: host).tasks(Arguments(host, call, "when_all_succeed"), 1)
+      return TaskMakers(host: host).join(.allSucceed, tasks, call) {
+        .reference(try TaskMakers(host: host).list(ofResults: $0))
+      }
     }
-    define("when_all_finish") { host, call in
-      let tasks = try host.tasks(Arguments(host, call, "when_all_finish"), 1)
-      return host.join(.allFinish, tasks, call) { .reference(try host.outcomes(of: $0)) }
+    host.define("when_all_finish") { host, call in
+      let tasks = try TaskMakers(host: host).tasks(Arguments(host, call, "when_all_finish"), 1)
+      return TaskMakers(host: host).join(.allFinish, tasks, call) {
+        .reference(try TaskMakers(host: host).outcomes(of: $0))
+      }
     }
-    define("when_any_finish") { host, call in
-      let tasks = try host.tasks(Arguments(host, call, "when_any_finish"), 1, first: "finish")
-      return host.join(.anyFinish, tasks, call) {
+    host.define("when_any_finish") { host, call in
+      let tasks = try TaskMakers(host: host).tasks(
+        Arguments(host, call, "when_any_finish"), 1, first: "finish")
+      return TaskMakers(host: host).join(.anyFinish, tasks, call) {
         try $0.first.map { try host.luaResult(of: $0) } ?? .nil
       }
     }
-    define("when_any_succeeds") { host, call in
+    host.define("when_any_succeeds") { host, call in
       let arguments = Arguments(host, call, "when_any_succeeds")
-      let tasks = try host.tasks(arguments, 1, first: "succeed")
+      let tasks = try TaskMakers(host: host).tasks(arguments, 1, first: "succeed")
       let options = try arguments.fileOptions(2, known: ["cancel"])
       let cancelsRest = try options.boolean("cancel") ?? false
-      return host.join(.anySucceeds, tasks, call, cancelsRest: cancelsRest) { ended in
+      return TaskMakers(host: host).join(.anySucceeds, tasks, call, cancelsRest: cancelsRest) { ended in
         guard let first = ended.first, first.state == .succeeded else {
-          throw try host.failure(ofAll: ended)
+          throw try TaskMakers(host: host).failure(ofAll: ended)
         }
         return try host.luaResult(of: first)
       }
@@ -83,7 +81,7 @@ extension ScriptHost {
 
   /// The error of several tasks none of which has succeeded: `others` has those of all, in order.
   private func failure(ofAll tasks: [AnyFlowTask]) throws -> FlowError {
-    let errors = tasks.compactMap { outcomeError(of: $0) }
+    let errors = tasks.compactMap { host.outcomeError(of: $0) }
     let kinds = Set(errors.map(\.kind))
     let limit = 5
     var texts = errors.prefix(limit).map(\.text)
@@ -91,53 +89,46 @@ extension ScriptHost {
     let error = FlowError(
       kinds.count == 1 ? kinds.first ?? .error : .error,
       "none of \(errors.count) tasks has succeeded: \(texts.joined(separator: "; "))")
-    let others = try vm.makeTable(values: try errors.map { try luaError($0) })
-    let table = try makeError(error, fields: [("others", .reference(others))])
-    return error.with(payload: table, on: loop)
+    let others = try host.vm.makeTable(values: try errors.map { try host.luaError($0) })
+    let table = try host.makeError(error, fields: [("others", .reference(others))])
+    return error.with(payload: table, on: host.loop)
   }
 
   private func join(
     _ goal: JoinTask<FlowValue>.Goal, _ tasks: [AnyFlowTask], _ call: LuaCall,
     cancelsRest: Bool = false, _ result: @escaping ([AnyFlowTask]) throws -> LuaValue
   ) -> LuaAnswer {
-    let join = JoinTask<FlowValue>(goal, on: loop, error: { [self] in outcomeError(of: $0) }) {
+    let join = JoinTask<FlowValue>(goal, on: host.loop, error: { host.outcomeError(of: $0) }) {
       FlowValue(try result($0))
     }
-    begin(join, call.origin)
+    host.begin(join, call.origin)
     join.begin(tasks, cancelsRest: cancelsRest)
-    return call.answer(join, types.task)
+    return call.answer(join, host.types.task)
   }
 
   private func list(ofResults tasks: [AnyFlowTask]) throws -> LuaReference {
-    try vm.makeTable(values: try tasks.map { try luaResult(of: $0) })
+    try host.vm.makeTable(values: try tasks.map { try host.luaResult(of: $0) })
   }
 
   /// The number of tasks, their results, and the errors of tasks without a result.
   private func outcomes(of tasks: [AnyFlowTask]) throws -> LuaReference {
-    let errors = try vm.makeTable()
+    let errors = try host.vm.makeTable()
     for (index, task) in tasks.enumerated() {
-      guard let error = try error(of: task) else { continue }
-      try vm.set(try luaError(error), at: index + 1, in: errors)
+      guard let error = try host.error(of: task) else { continue }
+      try host.vm.set(try host.luaError(error), at: index + 1, in: errors)
     }
-    return try vm.makeTable(
-      values: try tasks.map { try luaResult(of: $0) },
+    return try host.vm.makeTable(
+      values: try tasks.map { try host.luaResult(of: $0) },
       fields: [("n", .integer(Int64(tasks.count))), ("errors", .reference(errors))])
   }
 
   /// A task that has failed or was cancelled.
   private func settled(_ error: FlowError, _ call: LuaCall) -> FlowTask<FlowValue> {
-    let task = FlowTask.makeOfValues(on: loop)
+    let task = FlowTask.makeOfValues(on: host.loop)
     task.origin = call.origin
     task.count(AnyFlowTask.usualSize)
     task.end(error: error)
     return task
-  }
-
-  /// Records the place where a new task is made, and its owner.
-  func begin(_ task: AnyFlowTask, _ origin: UInt64) {
-    task.origin = origin
-    task.count(AnyFlowTask.usualSize)
-    adopt(task)
   }
 
   /// The tasks of a list without holes and without other keys. One of them is to be the `first` to do something, if that
@@ -146,7 +137,7 @@ extension ScriptHost {
     _ arguments: Arguments, _ index: Int, first: String? = nil
   ) throws -> [AnyFlowTask] {
     let table = try arguments.table(index, expected: "list of tasks")
-    guard let count = vm.listCount(table) else {
+    guard let count = host.vm.listCount(table) else {
       throw arguments.wrong(
         index, "list of tasks expected, got a table with holes or other keys")
     }
@@ -154,31 +145,26 @@ extension ScriptHost {
       throw arguments.wrong(index, "no task of an empty list can be the first to \(first)")
     }
     return try (0..<count).map { place in
-      let value = try vm.element(place + 1, of: table)
-      guard let task = task(in: value) else {
+      let value = try host.vm.element(place + 1, of: table)
+      guard let task = host.task(in: value) else {
         throw arguments.wrong(
-          index, "element \(place + 1): task expected, got \(kindName(of: value))")
+          index, "element \(place + 1): task expected, got \(host.kindName(of: value))")
       }
-      if mayLackOutcomes { try needOutcome(of: task, arguments.call) }
+      if host.mayLackOutcomes { try host.needOutcome(of: task, arguments.call) }
       return task
     }
-  }
-
-  /// The error in an argument: an error table unchanged, any other value as the cause of a new one.
-  func error(_ arguments: Arguments, _ index: Int) throws -> FlowError {
-    let value = try arguments.call.value(arguments.place(index))
-    if case .nil = value { throw arguments.wrong(index, expected: "an error, any value but nil,") }
-    return try flowError(raised: value, at: arguments.call.position)
   }
 }
 
 /// `task:next` and the other continuations.
-extension ScriptHost {
+struct ContinuationBindings {
+  let host: ScriptHost
+
   /// The methods that continue a task, by name.
   ///
   /// - Parameter kind: The name of the task in messages.
   /// - Returns: The methods, by name.
-  static func continuationMethods(of kind: String) -> LuaFields<BoundMethod> {
+  static func methods(of kind: String) -> LuaFields<BoundMethod> {
     let kinds: [(String, ContinuationKind)] = [
       ("next", .next), ("next_on_success", .nextOnSuccess), ("next_on_error", .nextOnError),
       ("finally", .finally), ("finally_on_success", .finallyOnSuccess),
@@ -205,16 +191,19 @@ extension ScriptHost {
             let isThreadFirst = call.kind(arguments.place(1)) == .string
             let place = isThreadFirst ? 2 : 1
             let wanted =
-              isThreadFirst ? try host.threadName(arguments) : try host.threadOption(arguments, 2)
+              isThreadFirst
+              ? try ContinuationBindings(host: host).threadName(arguments)
+              : try ContinuationBindings(host: host).threadOption(arguments, 2)
             guard let function = try call.uniqueFunction(arguments.place(place)) else {
               throw arguments.wrong(place, expected: "function")
             }
             guard case .here(let thread) = wanted else {
-              let made = try host.continueInWorker(
+              let made = try ContinuationBindings(host: host).continueInWorker(
                 task, continuation, arguments, place, isRemote: wanted == .remote)
               return call.answer(made, host.types.task)
             }
-            let made = host.continue(task, continuation, thread, function, call.origin)
+            let made = ContinuationBindings(host: host).continue(
+              task, continuation, thread, function, call.origin)
             return call.answer(made, host.types.task)
           }
         )
@@ -226,8 +215,8 @@ extension ScriptHost {
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ function: consuming LuaUniqueReference, _ origin: UInt64
   ) -> FlowTask<FlowValue> {
-    let made = ScriptTask(self, kind, thread, function)
-    begin(made, origin)
+    let made = ScriptTask(host, kind, thread, function)
+    host.begin(made, origin)
     made.begin(after: task)
     return made
   }
@@ -237,25 +226,25 @@ extension ScriptHost {
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments, _ place: Int,
     isRemote: Bool
   ) throws -> FlowTask<FlowValue> {
-    if isWorker {
+    if host.isWorker {
       throw place == 2
         ? arguments.wrong(1, "a worker has no workers of its own")
         : arguments.wrong(2, "field 'thread': a worker has no workers of its own")
     }
-    if let problemOfWorkers {
+    if let problem = host.problemOfWorkers {
       throw place == 2
-        ? arguments.wrong(1, problemOfWorkers)
-        : arguments.wrong(2, "field 'thread': \(problemOfWorkers)")
+        ? arguments.wrong(1, problem)
+        : arguments.wrong(2, "field 'thread': \(problem)")
     }
     let function: WorkerFunction
     do {
       function = try WorkerFunction(
-        self, try arguments.function(place), at: arguments.call.position)
+        host, try arguments.function(place), at: arguments.call.position)
     } catch let error as EncodeError {
-      throw usage(arguments.call, error.description)
+      throw host.usage(arguments.call, error.description)
     }
-    let made = WorkerContinuation(self, kind, function, isRemote: isRemote)
-    begin(made, arguments.call.origin)
+    let made = WorkerContinuation(host, kind, function, isRemote: isRemote)
+    host.begin(made, arguments.call.origin)
     made.begin(after: task)
     return made
   }

@@ -70,7 +70,7 @@ final class StoppingWait: TaskWait {
     self.limit = limit
     // It ends by itself, so that it isn't a wait of a task for itself.
     super.init(task, for: nil, deadline: host.loop.deadline(after: limit)) {
-      [unowned host] in try host.outcome($0, task)
+      [unowned host] in try TaskBindings(host: host).outcome($0, task)
     }
   }
 

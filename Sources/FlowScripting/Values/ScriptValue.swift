@@ -166,6 +166,11 @@ extension ScriptHost {
     }
   }
 
+  /// Returns a text to the script, or nil.
+  func answer(_ call: LuaCall, _ text: ByteString?) throws -> LuaAnswer {
+    try answer(call, text.map { .bytes($0) } ?? .null)
+  }
+
   /// A list of the engine's, as a table.
   func makeList(_ values: ContiguousArray<FlowValue>) -> FlowValue {
     guard let table = try? vm.makeList(count: values.count, { try luaValue(values[$0]) }) else {
