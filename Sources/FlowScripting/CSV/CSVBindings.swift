@@ -7,7 +7,7 @@ struct CSVBindings {
 
   /// Makes the module `flow.csv`.
   func makeModule() throws -> LuaReference {
-    let rows = try host.defineIterator("csv.rows", of: CSVRows.self)
+    let rows = try CSVRows.defineType("csv.rows", host)
     let module = try host.vm.makeTable()
     try host.vm.set(
       functions: [

@@ -34,14 +34,14 @@ struct FailureFields {
   }
 }
 
-extension ScriptHost {
+extension RequestFailure {
   /// The fields of a failed request, as scripts see them.
-  func fields(of request: RequestFailure) throws -> [(ByteString, LuaValue)] {
-    switch request {
+  func luaFields(_ vm: LuaVM) throws -> [(ByteString, LuaValue)] {
+    switch self {
     case .response(let response):
       return [
         ("status", .integer(Int64(response.status))),
-        ("headers", .reference(try vm.makeTable(fields: headerFields(response.headers)))),
+        ("headers", .reference(try vm.makeTable(fields: Self.headerFields(response.headers)))),
         ("body", .string(response.body)),
       ]
     case .connection(let phase, let sent):
@@ -50,7 +50,7 @@ extension ScriptHost {
   }
 
   /// Headers by their names in lower case; the values of equal names are joined by commas.
-  func headerFields(
+  static func headerFields(
     _ headers: [(name: ByteString, value: ByteString)]
   ) -> [(ByteString, LuaValue)] {
     // In place: a server can send thousands of lines with one name.

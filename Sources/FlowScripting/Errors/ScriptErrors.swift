@@ -86,8 +86,8 @@ extension ScriptHost {
       add(name(), text.map { .string($0) })
     }
     if fields.isEmpty {
-      if let process = error.process { all += self.fields(of: process) }
-      if let request = error.request { all += try self.fields(of: request) }
+      if let process = error.process { all += process.luaFields }
+      if let request = error.request { all += try request.luaFields(vm) }
       add("code", error.code.map { .integer($0) })
       add("retry", error.isRetriable.map { .boolean($0) })
       add("retry_after", error.retryAfter.map { .number($0.inSeconds) })

@@ -5,56 +5,60 @@ internal import FlowHTTP
 /// `flow.http`: a table of functions that can be called itself.
 ///
 /// Its Lua side is made when a script first uses it, and libcurl is opened by the first request.
-extension ScriptHost {
+struct HTTPBindings {
+  let host: ScriptHost
+
   /// Makes the module `flow.http`.
-  func makeHTTPModule() throws -> LuaReference {
-    let call = try vm.makeFunction(
-      bind { host, call in
-        try host.startRequest(Arguments(host, call, "flow.http", hidden: 1), call)
+  func makeModule() throws -> LuaReference {
+    let call = try host.vm.makeFunction(
+      host.bind { host, call in
+        try HTTPBindings(host: host).startRequest(
+          Arguments(host, call, "flow.http", hidden: 1), call)
       })
-    let module = try vm.makeTable(
-      metatable: try vm.makeTable(fields: [("__call", .reference(call))]))
+    let module = try host.vm.makeTable(
+      metatable: try host.vm.makeTable(fields: [("__call", .reference(call))]))
     var functions: LuaFields<LuaFunction> = [:]
-    for name in Self.httpMethods {
+    for name in Self.methods {
       functions.list.append(
         (
           name,
-          bind { host, call in
-            try host.startRequest(Arguments(host, call, "flow.http.\(name)"), call, method: name)
+          host.bind { host, call in
+            try HTTPBindings(host: host).startRequest(
+              Arguments(host, call, "flow.http.\(name)"), call, method: name)
           }
         ))
     }
     functions.list.append(
       (
         "client",
-        bind { host, call in try host.makeClient(Arguments(host, call, "flow.http.client"), call) }
+        host.bind { host, call in
+          try HTTPClientBindings(host: host).makeClient(
+            Arguments(host, call, "flow.http.client"), call)
+        }
       ))
     functions.list.append(
       (
         "jar",
-        bind { host, call in
+        host.bind { host, call in
           if let problem = HTTPCookieJar.problem {
             throw host.raise(FlowError(.error, ByteString(problem)))
           }
-          return call.answer(HTTPCookieJar(), try host.httpTypes().jar)
+          return call.answer(HTTPCookieJar(), try HTTPTypes.of(host).jar)
         }
       ))
-    try vm.set(functions: functions, in: module)
+    try host.vm.set(functions: functions, in: module)
     return module
   }
 
   /// The short forms: functions with the names of methods.
-  static let httpMethods: [String] = ["get", "head", "delete", "post", "put", "patch"]
-
-  /// The types of `flow.http`, made when first needed.
-  func httpTypes() throws -> HTTPTypes { try service { try HTTPTypes(self) } }
+  static let methods: [String] = ["get", "head", "delete", "post", "put", "patch"]
 
   /// Starts a request: a URL, a table, or a URL and a table; `method` is that of a short form, and
   /// `client` has the fields that its requests have in common.
   func startRequest(
     _ arguments: Arguments, _ call: LuaCall, method: String? = nil, client: ScriptClient? = nil
   ) throws -> LuaAnswer {
-    try check(.requests, call, arguments.function)
+    try host.check(.requests, call, arguments.function)
     let reader = try HTTPRequestReader(arguments, method: method, defaults: client?.defaults)
     var request = try reader.request()
     if let client {
@@ -63,97 +67,49 @@ extension ScriptHost {
         if !reader.gives("cert") { request.certificate = nil }
         if !reader.gives("key") { request.key = nil }
       }
-      request = client.client.completing(request, hiding: loop.secrets)
+      request = client.client.completing(request, hiding: host.loop.secrets)
     }
-    let context = currentOp.map { (slot: $0.slot, generation: $0.generation) }
+    let context = host.currentOp.map { (slot: $0.slot, generation: $0.generation) }
     let progress = reader.progressFunction.map {
-      HTTPProgress(self, $0, origin: call.origin)
+      HTTPProgress(host, $0, origin: call.origin)
     }
     if let progress {
       request.onProgress = { progress.report($0, $1) }
     } else if reader.reportsProgress, let context {
-      request.onProgress = { [unowned self] done, total in
-        self.context(slot: context.slot, generation: context.generation)?
+      request.onProgress = { [unowned host] done, total in
+        host.context(slot: context.slot, generation: context.generation)?
           .progress(Double(done), of: total.map { Double($0) })
       }
     }
     let task: HTTPTask
     do {
       task = try HTTPTask(
-        request, client: client?.client, requester: ObjectIdentifier(self),
-        at: workPlace, on: loop)
+        request, client: client?.client, requester: ObjectIdentifier(host),
+        at: host.workPlace, on: host.loop)
     } catch let misuse as HTTPMisuse {
       throw reader.wrong(misuse)
     } catch let error as FlowError where error.kind == .usage {
-      throw usage(call, error.message.description)
+      throw host.usage(call, error.message.description)
     } catch let error as FlowError {
-      let failed = FlowTask<FlowValue>.failed(error, on: loop)
+      let failed = FlowTask<FlowValue>.failed(error, on: host.loop)
       failed.origin = call.origin
-      return call.answer(failed, types.task)
+      return call.answer(failed, host.types.task)
     }
-    begin(task, call.origin)
+    host.begin(task, call.origin)
     progress?.work = task.work
     if let context {
-      task.onLine = { [unowned self] line in
-        self.context(slot: context.slot, generation: context.generation)?.log(line)
+      task.onLine = { [unowned host] line in
+        host.context(slot: context.slot, generation: context.generation)?.log(line)
       }
     }
     task.start()
-    return call.answer(task, types.task)
+    return call.answer(task, host.types.task)
   }
 
-  /// The result of a request for scripts.
-  func value(of response: HTTPResponse) throws -> LuaValue {
-    loop.memory?.add(response.body)
-    return try vm.value(of: response, try httpTypes().response)
-  }
-}
-
-/// The kinds of objects that `flow.http` makes.
-final class HTTPTypes: HostService {
-  let response: LuaObjectType<HTTPResponse>
-  let body: LuaObjectType<HTTPBodyReader>
-  let client: LuaObjectType<ScriptClient>
-  /// The functions of clients, such as `api.get`.
-  let clientFunction: LuaObjectType<ScriptClientFunction>
-  let jar: LuaObjectType<HTTPCookieJar>
-  /// The metatable of `res.headers`: names are found whatever their case.
-  let headers: LuaReference
-
-  init(_ host: ScriptHost) throws {
-    let vm = host.vm
-    response = try vm.defineObjectType(
-      "response", of: HTTPResponse.self, methods: host.bind(ScriptHost.responseMethods),
-      getter: host.bind(ScriptHost.responseProperty),
-      metamethods: { _ in host.bind(ScriptHost.responseMetamethods) })
-    body = try vm.defineObjectType(
-      "body", of: HTTPBodyReader.self, methods: [:],
-      metamethods: { _ in host.bind(ScriptHost.bodyMetamethods) })
-    client = try vm.defineObjectType(
-      "client", of: ScriptClient.self, methods: [:],
-      getter: host.bind(ScriptHost.clientProperty),
-      metamethods: { _ in host.bind(ScriptHost.clientMetamethods) })
-    clientFunction = try vm.defineObjectType(
-      "function", of: ScriptClientFunction.self, methods: [:],
-      metamethods: { _ in host.bind(ScriptHost.clientFunctionMetamethods) })
-    jar = try vm.defineObjectType(
-      "jar", of: HTTPCookieJar.self, methods: [:],
-      metamethods: { _ in host.bind(ScriptHost.httpMetamethods) })
-    let index = try vm.makeFunction { [unowned vm] call in
-      guard let name = call.bytes(2), case .reference(let table) = try call.value(1) else {
-        return call.answer(.nil)
-      }
-      return call.answer(try vm.rawGet(.string(name.lowercased), in: table))
-    }
-    headers = try vm.makeTable(fields: [("__index", .reference(index))])
-  }
-}
-
-extension ScriptHost {
-  static var httpMetamethods: LuaFields<BoundMethod> {
+  static var metamethods: LuaFields<BoundMethod> {
     [
       "__tostring": BoundMethod { host, call in
-        let types = try host.httpTypes()
+        let types = try HTTPTypes.of(host)
         if let response = call.object(1, types.response) {
           return try host.answer(call, .bytes("response: \(response.status)"))
         }
@@ -170,5 +126,56 @@ extension ScriptHost {
         throw host.usage(call, "can't set \(field) of \(call.typeName(1))")
       },
     ]
+  }
+
+  /// The result of a request for scripts.
+  func value(of response: HTTPResponse) throws -> LuaValue {
+    host.loop.memory?.add(response.body)
+    return try host.vm.value(of: response, try HTTPTypes.of(host).response)
+  }
+}
+
+/// The kinds of objects that `flow.http` makes.
+final class HTTPTypes: HostService {
+  let response: LuaObjectType<HTTPResponse>
+  let body: LuaObjectType<HTTPBodyReader>
+  let client: LuaObjectType<ScriptClient>
+  /// The functions of clients, such as `api.get`.
+  let clientFunction: LuaObjectType<ScriptClientFunction>
+  let jar: LuaObjectType<HTTPCookieJar>
+  /// The metatable of `res.headers`: names are found whatever their case.
+  let headers: LuaReference
+
+  /// Those of a host, made when first needed.
+  static func of(_ host: ScriptHost) throws -> HTTPTypes {
+    try host.service { try HTTPTypes(host) }
+  }
+
+  private init(_ host: ScriptHost) throws {
+    let vm = host.vm
+    response = try vm.defineObjectType(
+      "response", of: HTTPResponse.self, methods: host.bind(HTTPResponseBindings.methods),
+      getter: host.bind(HTTPResponseBindings.property),
+      metamethods: { _ in host.bind(HTTPResponseBindings.metamethods) })
+    body = try vm.defineObjectType(
+      "body", of: HTTPBodyReader.self, methods: [:],
+      metamethods: { _ in host.bind(HTTPResponseBindings.bodyMetamethods) })
+    client = try vm.defineObjectType(
+      "client", of: ScriptClient.self, methods: [:],
+      getter: host.bind(HTTPClientBindings.property),
+      metamethods: { _ in host.bind(HTTPClientBindings.metamethods) })
+    clientFunction = try vm.defineObjectType(
+      "function", of: ScriptClientFunction.self, methods: [:],
+      metamethods: { _ in host.bind(HTTPClientBindings.functionMetamethods) })
+    jar = try vm.defineObjectType(
+      "jar", of: HTTPCookieJar.self, methods: [:],
+      metamethods: { _ in host.bind(HTTPBindings.metamethods) })
+    let index = try vm.makeFunction { [unowned vm] call in
+      guard let name = call.bytes(2), case .reference(let table) = try call.value(1) else {
+        return call.answer(.nil)
+      }
+      return call.answer(try vm.rawGet(.string(name.lowercased), in: table))
+    }
+    headers = try vm.makeTable(fields: [("__index", .reference(index))])
   }
 }

@@ -3,17 +3,23 @@ internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.http.client`: what the requests to a service have in common.
-extension ScriptHost {
+struct HTTPClientBindings {
+  let host: ScriptHost
+
   func makeClient(_ arguments: Arguments, _ call: LuaCall) throws -> LuaAnswer {
     let options = try arguments.options(
-      1, known: Self.ownClientFields.map(\.description) + HTTPRequestReader.shareable)
+      1, known: Self.ownFields.map(\.description) + HTTPRequestReader.shareable)
     func wrong(_ field: String, _ problem: String) -> any Error {
       arguments.wrong(1, "field '\(field)': \(problem)")
     }
-    let headers = try namedTexts("headers", of: options) { wrong("headers", $0) }.map {
+    let headers = try HTTPTexts(host: host).namedTexts("headers", of: options) {
+      wrong("headers", $0)
+    }.map {
       HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
     }
-    let authorization = try authorization(arguments, options) { wrong("auth", $0) }
+    let authorization = try HTTPTexts(host: host).authorization(arguments, options) {
+      wrong("auth", $0)
+    }
     let base = try options.string("base")
     var sample = HTTPRequest(base ?? "http://localhost")
     sample.headers = headers
@@ -27,13 +33,13 @@ extension ScriptHost {
       cookies: try jar(options, wrong),
       maxConnections: try options.count("max_connections"), rate: try rate(options, wrong))
     // Mistakes in the others show here, not at each request.
-    let defaults = options.without(Self.ownClientFields)
+    let defaults = options.without(Self.ownFields)
     _ = try HTTPRequestReader(arguments, sharing: defaults).request()
-    return call.answer(ScriptClient(client, defaults), try httpTypes().client)
+    return call.answer(ScriptClient(client, defaults), try HTTPTypes.of(host).client)
   }
 
   /// The fields of a client that are no fields of a request, or are joined with those of a request.
-  private static let ownClientFields: [ByteString] = [
+  private static let ownFields: [ByteString] = [
     "base", "headers", "auth", "max_connections", "rate", "cookies",
   ]
 
@@ -44,11 +50,11 @@ extension ScriptHost {
     case nil, .boolean(false): return nil
     case .boolean(true):
       if let problem = HTTPCookieJar.problem {
-        throw raise(FlowError(.error, ByteString(problem)))
+        throw host.raise(FlowError(.error, ByteString(problem)))
       }
       return HTTPCookieJar()
     case let value?:
-      guard let jar = vm.object(in: value, try httpTypes().jar) else {
+      guard let jar = host.vm.object(in: value, try HTTPTypes.of(host).jar) else {
         throw wrong("cookies", "boolean or a jar expected, as flow.http.jar() makes one")
       }
       return jar
@@ -64,8 +70,8 @@ extension ScriptHost {
     var count = value
     var seconds = 1.0
     if case .reference(let table) = value, table.kind == .table {
-      count = try vm.rawGet(.integer(1), in: table)
-      for (key, value) in try vm.pairs(of: table) {
+      count = try host.vm.rawGet(.integer(1), in: table)
+      for (key, value) in try host.vm.pairs(of: table) {
         switch (key, value) {
         case (.integer(1), _): break
         case (.string("per"), .integer(let number)): seconds = Double(number)
@@ -86,40 +92,40 @@ extension ScriptHost {
   }
 
   /// `api.get`, …: functions that also can be called as methods.
-  static func clientProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    guard let client = call.object(1, try host.httpTypes().client) else {
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    guard let client = call.object(1, try HTTPTypes.of(host).client) else {
       throw Arguments(host, call, method: "__index").wrongSelf("client")
     }
-    guard let name = call.bytes(2)?.description, httpMethods.contains(name) else {
+    guard let name = call.bytes(2)?.description, HTTPBindings.methods.contains(name) else {
       return call.answer(.nil)
     }
     return call.answer(
-      ScriptClientFunction(client, name), try host.httpTypes().clientFunction)
+      ScriptClientFunction(client, name), try HTTPTypes.of(host).clientFunction)
   }
 
-  static var clientMetamethods: LuaFields<BoundMethod> {
-    httpMetamethods + [
+  static var metamethods: LuaFields<BoundMethod> {
+    HTTPBindings.metamethods + [
       "__call": BoundMethod { host, call in
         let arguments = Arguments(host, call, "client", hidden: 1)
-        guard let client = call.object(1, try host.httpTypes().client) else {
+        guard let client = call.object(1, try HTTPTypes.of(host).client) else {
           throw arguments.wrongSelf("client")
         }
-        return try host.startRequest(arguments, call, client: client)
+        return try HTTPBindings(host: host).startRequest(arguments, call, client: client)
       }
     ]
   }
 
-  static var clientFunctionMetamethods: LuaFields<BoundMethod> {
-    httpMetamethods + [
+  static var functionMetamethods: LuaFields<BoundMethod> {
+    HTTPBindings.metamethods + [
       "__call": BoundMethod { host, call in
-        let types = try host.httpTypes()
+        let types = try HTTPTypes.of(host)
         guard let function = call.object(1, types.clientFunction) else {
           throw Arguments(host, call, method: "__call").wrongSelf("function")
         }
         let client = function.client
         // `api:get(…)` passes the client too.
         let hidden = call.object(2, types.client) === client ? 2 : 1
-        return try host.startRequest(
+        return try HTTPBindings(host: host).startRequest(
           Arguments(host, call, "client.\(function.name)", hidden: hidden), call,
           method: function.name, client: client)
       }
@@ -150,21 +156,23 @@ final class ScriptClientFunction {
 }
 
 /// `flow.ops.HTTPOp { url = "https://…/{name}", into = "page" }`.
-extension ScriptHost {
-  func registerHTTPOp() {
-    registerDescribed(
+struct HTTPOpBindings {
+  let host: ScriptHost
+
+  func register() {
+    host.registerDescribed(
       OpClass("HTTPOp", doc: HTTPOp.docText) {
-        [unowned self] arguments in
+        [unowned host] arguments in
         let (reader, request, key) = try HTTPRequestReader.op(arguments)
         do {
           return try HTTPOp(
-            request, into: key, requester: ObjectIdentifier(self),
+            request, into: key, requester: ObjectIdentifier(host),
             showsProgress: reader.reportsProgress,
             makeKey: reader.makesKey
               ? { context in IdempotencyKeys.make(for: context) } : nil
           ) {
-            [unowned self] response in
-            try value(ofBody: response)
+            [unowned host] response in
+            try HTTPOpBindings(host: host).value(ofBody: response)
           }
         } catch let misuse as HTTPMisuse {
           throw reader.wrong(misuse)
@@ -182,7 +190,7 @@ extension ScriptHost {
           && essence.hasSuffix("+json")
     else { return .bytes(response.body) }
     do {
-      return FlowValue(try vm.decodeJSON(response.body))
+      return FlowValue(try host.vm.decodeJSON(response.body))
     } catch let error as JSONTextError {
       let place = HTTPTask.shown(response.url)
       throw FlowError(.error, "'\(place)': \(error.message)")
@@ -205,9 +213,4 @@ enum IdempotencyKeys {
     let base = context.lineage
     return ExecutionKey.text(base, (base ^ number.spread).spread)
   }
-}
-
-extension ScriptHost {
-  /// A key for a request of the running code.
-  func makeIdempotencyKey() -> ByteString { IdempotencyKeys.make(for: currentOp) }
 }

@@ -73,7 +73,9 @@ struct HTTPRequestReader {
     self.method = method
     isOp = false
     if method != nil || arguments.call.kind(arguments.place(1)) != .table {
-      guard let value = try arguments.host.text(try arguments.call.value(arguments.place(1))),
+      guard
+        let value = try HTTPTexts(host: arguments.host).text(
+          try arguments.call.value(arguments.place(1))),
         !value.isNumber
       else { throw arguments.wrong(1, expected: method == nil ? "string or table" : "string") }
       url = value.text
@@ -195,7 +197,7 @@ struct HTTPRequestReader {
 
   private func text(_ field: ByteString) throws -> ByteString? {
     guard let value = options?.value(field) else { return nil }
-    guard let text = try arguments.host.text(value), !text.isNumber else {
+    guard let text = try HTTPTexts(host: arguments.host).text(value), !text.isNumber else {
       throw options?.wrong(field, expected: "string") ?? wrong(field, "string expected")
     }
     return text.text
@@ -203,7 +205,7 @@ struct HTTPRequestReader {
 
   /// Names and values of a table, in the order of the names; a list has its name for each element.
   private func pairs(_ field: ByteString) throws -> [(name: ByteString, value: HTTPText)] {
-    try arguments.host.namedTexts(field, of: options) { wrong(field, $0) }
+    try HTTPTexts(host: arguments.host).namedTexts(field, of: options) { wrong(field, $0) }
   }
 
   private func proxy() throws -> ByteString? {
@@ -213,7 +215,7 @@ struct HTTPRequestReader {
 
   private func jar() throws -> HTTPCookieJar? {
     guard let value = options?.value("cookies") else { return nil }
-    guard let jar = arguments.host.vm.object(in: value, try arguments.host.httpTypes().jar) else {
+    guard let jar = arguments.host.vm.object(in: value, try HTTPTypes.of(arguments.host).jar) else {
       throw wrong("cookies", "a jar expected, as flow.http.jar() makes one")
     }
     return jar
@@ -231,7 +233,7 @@ struct HTTPRequestReader {
   private func idempotencyKey() throws -> ByteString? {
     switch options?.value("idempotency_key") {
     case nil, .boolean(false): return nil
-    case .boolean(true): return isOp ? nil : arguments.host.makeIdempotencyKey()
+    case .boolean(true): return isOp ? nil : IdempotencyKeys.make(for: arguments.host.currentOp)
     default: return try text("idempotency_key")
     }
   }
@@ -272,7 +274,7 @@ struct HTTPRequestReader {
 
   private func bodyText() throws -> ByteString? {
     guard let value = options?.value("body") else { return nil }
-    guard let text = try arguments.host.text(value), !text.isNumber else {
+    guard let text = try HTTPTexts(host: arguments.host).text(value), !text.isNumber else {
       throw options?.wrong("body", expected: "string") ?? wrong("body", "string expected")
     }
     return text.text
@@ -300,7 +302,7 @@ struct HTTPRequestReader {
 
   /// `{ path = …, type = …, name = … }`, or the bytes of a file.
   private func file(_ name: ByteString, _ value: LuaValue) throws -> HTTPPart {
-    if let text = try arguments.host.text(value), !text.isNumber {
+    if let text = try HTTPTexts(host: arguments.host).text(value), !text.isNumber {
       return HTTPPart(name, .bytes(text.text), fileName: name)
     }
     let host = arguments.host
@@ -338,19 +340,23 @@ struct HTTPText {
 extension HTTPRequestReader {
   /// The header lines of a request or a client.
   func headers(_ arguments: Arguments, _ options: Options) throws -> [HTTPHeader] {
-    try arguments.host.namedTexts("headers", of: options) { wrong("headers", $0) }.map {
-      HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
-    }
+    try HTTPTexts(host: arguments.host).namedTexts("headers", of: options) { wrong("headers", $0) }
+      .map {
+        HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
+      }
   }
 
   func authorization(
     _ arguments: Arguments, _ options: Options
   ) throws -> HTTPRequest.Authorization? {
-    try arguments.host.authorization(arguments, options) { wrong("auth", $0) }
+    try HTTPTexts(host: arguments.host).authorization(arguments, options) { wrong("auth", $0) }
   }
 }
 
-extension ScriptHost {
+/// Reads the texts of requests and clients.
+struct HTTPTexts {
+  let host: ScriptHost
+
   /// A string, number, boolean or secret as text; nil for anything else.
   func text(_ value: LuaValue) throws -> HTTPText? {
     switch value {
@@ -360,11 +366,11 @@ extension ScriptHost {
     case .number(let number):
       return HTTPText(text: FlowValue.number(number).logText, isNumber: true)
     case .reference:
-      guard let secret = secret(in: value) else { return nil }
+      guard let secret = host.secret(in: value) else { return nil }
       switch secret.plain {
       case .bytes, .integer, .number:
         let text = secret.plain.logText
-        loop.secrets.addPercentEncoded(text)
+        host.loop.secrets.addPercentEncoded(text)
         return HTTPText(text: text, isSecret: true)
       default: return nil
       }
@@ -379,13 +385,14 @@ extension ScriptHost {
   ) throws -> [(name: ByteString, value: HTTPText)] {
     guard let table = try options?.table(field) else { return [] }
     var found: [(name: ByteString, value: HTTPText)] = []
-    for (key, value) in try vm.pairs(of: table) {
+    for (key, value) in try host.vm.pairs(of: table) {
       guard case .string(let name) = key else {
-        throw wrong("names are strings, got a key of type \(vm.typeName(of: key))")
+        throw wrong("names are strings, got a key of type \(host.vm.typeName(of: key))")
       }
       var values = [value]
-      if case .reference(let list) = value, list.kind == .table, let count = vm.listCount(list) {
-        values = try (0..<count).map { try vm.element($0 + 1, of: list) }
+      if case .reference(let list) = value, list.kind == .table, let count = host.vm.listCount(list)
+      {
+        values = try (0..<count).map { try host.vm.element($0 + 1, of: list) }
         if count == 0, field == "headers" { throw wrong("'\(name)': an empty list") }
       }
       for each in values {
@@ -396,7 +403,7 @@ extension ScriptHost {
         } else {
           throw wrong(
             "'\(name)': string, number, boolean, secret or a list of them expected, "
-              + "got \(kindName(of: each))")
+              + "got \(host.kindName(of: each))")
         }
       }
     }
@@ -416,7 +423,7 @@ extension ScriptHost {
       throw options.wrong("auth", expected: "secret, string or table")
     }
     let fields = try Options(
-      arguments, options.index, try vm.pairs(of: table), ["user", "password"], of: "auth")
+      arguments, options.index, try host.vm.pairs(of: table), ["user", "password"], of: "auth")
     guard let user = try text(fields.value("user") ?? .nil),
       let password = try text(fields.value("password") ?? .nil)
     else { throw wrong("{ user = string, password = string or secret } expected") }

@@ -3,9 +3,11 @@ internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
 /// The fields and methods of a response.
-extension ScriptHost {
-  static func responseProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    guard let response = call.object(1, try host.httpTypes().response) else {
+struct HTTPResponseBindings {
+  let host: ScriptHost
+
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    guard let response = call.object(1, try HTTPTypes.of(host).response) else {
       throw Arguments(host, call, method: "__index").wrongSelf("response")
     }
     switch call.bytes(2).cases {
@@ -16,9 +18,10 @@ extension ScriptHost {
     case "elapsed": return call.answer(.number(response.elapsed.inSeconds))
     case "saved": return call.answer(response.saved.map { .string($0) } ?? .nil)
     case "body":
-      try host.checkWhole(response, call, "body")
+      try HTTPResponseBindings(host: host).checkWhole(response, call, "body")
       return response.body.bytes.withUnsafeBytes { call.answer(bytes: $0) }
-    case "headers": return call.answer(.reference(try host.headers(of: response)))
+    case "headers":
+      return call.answer(.reference(try HTTPResponseBindings(host: host).headers(of: response)))
     case "timings":
       let timings = response.timings
       let fields: [(ByteString, Duration)] = [
@@ -29,20 +32,21 @@ extension ScriptHost {
         .reference(try host.vm.makeTable(fields: fields.map { ($0.0, .number($0.1.inSeconds)) })))
     default:
       return try host.absentField(
-        call, of: "a response", known: responseFields + responseMethods.names)
+        call, of: "a response", known: fields + methods.names)
     }
   }
 
   /// What a response has beside its methods.
-  static let responseFields: [String] = [
+  static let fields: [String] = [
     "status", "ok", "url", "version", "elapsed", "saved", "body", "headers", "timings",
   ]
 
   /// The table of a response's header lines; always the same.
   private func headers(of response: HTTPResponse) throws -> LuaReference {
     if let kept = response.attachment as? LuaReference { return kept }
-    let table = try vm.makeTable(
-      fields: headerFields(response.headers), metatable: try httpTypes().headers)
+    let table = try host.vm.makeTable(
+      fields: RequestFailure.headerFields(response.headers),
+      metatable: try HTTPTypes.of(host).headers)
     response.attachment = table
     return table
   }
@@ -50,14 +54,15 @@ extension ScriptHost {
   /// Refuses the whole body of a response that is streamed.
   private func checkWhole(_ response: HTTPResponse, _ call: LuaCall, _ what: String) throws {
     guard response.stream != nil else { return }
-    throw usage(call, "can't read '\(what)' of a streamed response: use :chunks() or :events()")
+    throw host.usage(
+      call, "can't read '\(what)' of a streamed response: use :chunks() or :events()")
   }
 
-  static var responseMethods: LuaFields<BoundMethod> {
+  static var methods: LuaFields<BoundMethod> {
     [
       "json": BoundMethod { host, call in
-        let (response, arguments) = try host.response(call, "json")
-        try host.checkWhole(response, call, "json")
+        let (response, arguments) = try HTTPResponseBindings(host: host).response(call, "json")
+        try HTTPResponseBindings(host: host).checkWhole(response, call, "json")
         let options = try JSONReading(arguments, 1)
         do {
           return call.answer(try host.vm.decodeJSON(response.body, options))
@@ -67,7 +72,7 @@ extension ScriptHost {
         }
       },
       "values": BoundMethod { host, call in
-        let (response, arguments) = try host.response(call, "values")
+        let (response, arguments) = try HTTPResponseBindings(host: host).response(call, "values")
         let name = try arguments.string(1).lowercased
         let values = response.headers.filter { $0.name == name }.map {
           LuaValue.string($0.value)
@@ -75,15 +80,16 @@ extension ScriptHost {
         return call.answer(.reference(try host.vm.makeTable(values: values)))
       },
       "chunks": BoundMethod { host, call in
-        let (response, _) = try host.response(call, "chunks")
-        return try host.iterator(HTTPBodyReader(response), call)
+        let (response, _) = try HTTPResponseBindings(host: host).response(call, "chunks")
+        return try HTTPResponseBindings(host: host).iterator(HTTPBodyReader(response), call)
       },
       "events": BoundMethod { host, call in
-        let (response, _) = try host.response(call, "events")
-        return try host.iterator(HTTPBodyReader(response, events: ServerSentEvents()), call)
+        let (response, _) = try HTTPResponseBindings(host: host).response(call, "events")
+        return try HTTPResponseBindings(host: host).iterator(
+          HTTPBodyReader(response, events: ServerSentEvents()), call)
       },
       "close": BoundMethod { host, call in
-        let (response, _) = try host.response(call, "close")
+        let (response, _) = try HTTPResponseBindings(host: host).response(call, "close")
         response.stream?.close()
         return call.answer()
       },
@@ -92,22 +98,22 @@ extension ScriptHost {
 
   /// The values for a generic `for`: the end of the loop closes the iterator.
   private func iterator(_ reader: HTTPBodyReader, _ call: LuaCall) throws -> LuaAnswer {
-    let value = try vm.value(of: reader, try httpTypes().body)
+    let value = try host.vm.value(of: reader, try HTTPTypes.of(host).body)
     return call.answer([value, .nil, .nil, value])
   }
 
-  static var responseMetamethods: LuaFields<BoundMethod> {
-    httpMetamethods + [
+  static var metamethods: LuaFields<BoundMethod> {
+    HTTPBindings.metamethods + [
       "__close": BoundMethod { host, call in
-        call.object(1, try host.httpTypes().response)?.stream?.close()
+        call.object(1, try HTTPTypes.of(host).response)?.stream?.close()
         return call.answer()
       }
     ]
   }
 
   func response(_ call: LuaCall, _ function: String) throws -> (HTTPResponse, Arguments) {
-    let arguments = Arguments(self, call, method: function)
-    guard let response = call.object(1, try httpTypes().response) else {
+    let arguments = Arguments(host, call, method: function)
+    guard let response = call.object(1, try HTTPTypes.of(host).response) else {
       throw arguments.wrongSelf("response")
     }
     return (response, arguments)
@@ -115,9 +121,9 @@ extension ScriptHost {
 
   /// The iterators over a body are objects that can be called.
   static var bodyMetamethods: LuaFields<BoundMethod> {
-    httpMetamethods + [
+    HTTPBindings.metamethods + [
       "__call": BoundMethod { host, call in
-        guard let reader = call.object(1, try host.httpTypes().body) else {
+        guard let reader = call.object(1, try HTTPTypes.of(host).body) else {
           throw Arguments(host, call, method: "__call").wrongSelf("body")
         }
         if reader.isAwaited {
@@ -126,7 +132,7 @@ extension ScriptHost {
         return try call.wait(HTTPBodyWait(reader, host))
       },
       "__close": BoundMethod { host, call in
-        call.object(1, try host.httpTypes().body)?.close()
+        call.object(1, try HTTPTypes.of(host).body)?.close()
         return call.answer()
       },
     ]
@@ -226,7 +232,7 @@ final class HTTPBodyReader {
       return chunk.bytes.withUnsafeBytes { call.answer(bytes: $0) }
     }
     if nextReady < ready.count {
-      let event = try host.table(of: ready[nextReady])
+      let event = try ready[nextReady].table(host.vm)
       nextReady += 1
       return call.answer(.reference(event))
     }
@@ -243,13 +249,11 @@ final class HTTPBodyReader {
   func forget() { response.stream?.forgetObserver() }
 }
 
-extension ScriptHost {
-  fileprivate func table(of event: ServerSentEvent) throws -> LuaReference {
-    var fields: [(ByteString, LuaValue)] = [
-      ("event", .string(event.name)), ("data", .string(event.data)),
-    ]
-    if let id = event.id { fields.append(("id", .string(id))) }
-    if let retry = event.retry { fields.append(("retry", .number(Double(retry) / 1000))) }
+extension ServerSentEvent {
+  fileprivate func table(_ vm: LuaVM) throws -> LuaReference {
+    var fields: [(ByteString, LuaValue)] = [("event", .string(name)), ("data", .string(data))]
+    if let id { fields.append(("id", .string(id))) }
+    if let retry { fields.append(("retry", .number(Double(retry) / 1000))) }
     return try vm.makeTable(fields: fields)
   }
 }

@@ -73,12 +73,12 @@ final class ObjectTypes {
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
     registry = try vm.defineObjectType(
       "ops", of: OpRegistry.self, methods: [:],
-      getter: binder.bind(ScriptHost.registryProperty),
-      metamethods: { _ in binder.bind(ScriptHost.registryMetamethods) })
+      getter: binder.bind(RegistryBindings.property),
+      metamethods: { _ in binder.bind(RegistryBindings.metamethods) })
     secret = try vm.defineObjectType(
       "secret", of: SecretValue.self, methods: [:],
-      getter: binder.bind(ScriptHost.secretProperty),
-      metamethods: { _ in binder.bind(ScriptHost.secretMetamethods) })
+      getter: binder.bind(SecretBindings.property),
+      metamethods: { _ in binder.bind(SecretBindings.metamethods) })
     failure = try vm.defineObjectType("failure", of: FlowError.self, methods: [:])
     context = try vm.defineHandleType(
       "ctx", methods: binder.bind(ContextBindings.methods),

@@ -16,16 +16,16 @@ extension ScriptHost {
       FlowBindings(host: self).install()
       DispatcherBindings(host: self).install()
       try MachineBindings(host: self).install()
-      try installInput()
+      InputBindings(host: self).install()
       KeepingBindings(host: self).install()
       installSandbox()
       installRemote()
     }
     TimeBindings(host: self).install()
     try TaskMakers(host: self).install()
-    try installPrograms()
-    try installSecrets()
-    try installSettings()
+    ExecBindings(host: self).install()
+    SecretBindings(host: self).install()
+    try SettingBindings(host: self).install()
     installVersion()
     installDeprecated()
   }
@@ -43,7 +43,7 @@ extension ScriptHost {
   /// All submodules. Their annotations are in `Help/flow.NAME.d.lua`.
   static let submodules = [
     Submodule(name: "csv") { try CSVBindings(host: $0).makeModule() },
-    Submodule(name: "http") { try $0.makeHTTPModule() },
+    Submodule(name: "http") { try HTTPBindings(host: $0).makeModule() },
     Submodule(name: "json") { try JSONBindings(host: $0).makeModule() },
     Submodule(name: "fs") { try FileBindings(host: $0).makeModule() },
     Submodule(name: "testing", worksInWorkers: false) {

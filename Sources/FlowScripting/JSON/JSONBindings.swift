@@ -7,7 +7,7 @@ struct JSONBindings {
 
   /// Makes the module `flow.json`.
   func makeModule() throws -> LuaReference {
-    let lines = try host.defineIterator("json.lines", of: JSONLines.self)
+    let lines = try JSONLines.defineType("json.lines", host)
     let module = try host.vm.makeTable(fields: [("null", try host.vm.makeJSONNull())])
     try host.vm.set(
       functions: [

@@ -327,7 +327,7 @@ extension ScriptClient: CodeContent {
       .reference(try host.vm.makeTable(fields: defaults.all)),
     ]
     if let jar = client.cookies {
-      values.append(try host.vm.value(of: jar, try host.httpTypes().jar))
+      values.append(try host.vm.value(of: jar, try HTTPTypes.of(host).jar))
     }
     return values
   }
@@ -335,7 +335,7 @@ extension ScriptClient: CodeContent {
 
 extension ScriptClientFunction: CodeContent {
   func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
-    [.string(ByteString(name)), try host.vm.value(of: client, try host.httpTypes().client)]
+    [.string(ByteString(name)), try host.vm.value(of: client, try HTTPTypes.of(host).client)]
   }
 }
 

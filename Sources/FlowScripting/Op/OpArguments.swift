@@ -201,31 +201,3 @@ public struct OpOptions {
     }.sorted { $0.0 < $1.0 }
   }
 }
-
-extension ScriptHost {
-  /// Which part of a table is in the way of a list of strings.
-  fileprivate func problem(ofStringsIn table: LuaReference) throws -> String {
-    for index in 0..<(vm.listCount(table) ?? 0) {
-      switch try vm.element(index + 1, of: table) {
-      case .string, .integer, .number: break
-      case let value: return "a \(kindName(of: value)) as element \(index + 1)"
-      }
-    }
-    return "a table with holes or other keys"
-  }
-
-  /// The strings of a list; nil if the value isn't such a list.
-  func strings(in value: LuaValue) throws -> [ByteString]? {
-    guard case .reference(let table) = value, let count = vm.listCount(table) else { return nil }
-    var strings: [ByteString] = []
-    for index in 0..<count {
-      switch try vm.element(index + 1, of: table) {
-      case .string(let string): strings.append(string)
-      case .integer(let integer): strings.append(FlowValue.integer(integer).logText)
-      case .number(let number): strings.append(FlowValue.number(number).logText)
-      default: return nil
-      }
-    }
-    return strings
-  }
-}

@@ -131,8 +131,50 @@ extension ScriptHost {
   @discardableResult
   public func unregister(_ name: String) -> Bool { registry.remove(ByteString(name)) }
 
+  /// Registers the ops that are part of flowlua, as an embedding program would.
+  func registerBuiltInOps() {
+    let ops = availableOps
+    if ops.contains(.print) {
+      registerDescribed(
+        OpClass("PrintOp", doc: PrintOp.docText) { arguments in
+          PrintOp(try arguments.text(1))
+        })
+    }
+    if ops.contains(.sleep) {
+      registerDescribed(
+        OpClass("SleepOp", doc: SleepOp.docText) { arguments in
+          SleepOp(try arguments.duration(1))
+        })
+    }
+    if ops.contains(.readFile) { register(ReadFileOp()) }
+    if ops.contains(.writeFile) { register(WriteFileOp()) }
+    if ops.contains(.http) { HTTPOpBindings(host: self).register() }
+    guard ops.contains(.exec) else { return }
+    registerDescribed(
+      OpClass("ExecOp", doc: ExecOp.docText) {
+        [unowned self] arguments in
+        let (request, check) = try ExecBindings(host: self).processRequest(
+          arguments, canWrite: false)
+        return ExecOp(request, check: check)
+      })
+  }
+
+  /// Whether the host doesn't allow the op of flowlua with this name.
+  func withholdsOp(_ name: ByteString) -> Bool {
+    BuiltInOps.names.contains { $0.name == name && !availableOps.contains($0.op) }
+  }
+
+  /// Registers a class whose ops know the form of their code.
+  func registerDescribed(_ opClass: OpClass) {
+    opClass.knowsCodeForm = true
+    register(opClass)
+  }
+}
+
+/// `flow.ops` as scripts see it.
+enum RegistryBindings {
   /// The value of `flow.ops.NAME`: the op, or nil for an unknown name, as in a table.
-  static func registryProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard call.object(1, host.types.registry) != nil else {
       throw Arguments(host, call, method: "__index").wrongSelf("ops")
     }
@@ -154,7 +196,7 @@ extension ScriptHost {
     return call.answer(try host.value(of: op))
   }
 
-  static var registryMetamethods: LuaFields<BoundMethod> {
+  static var metamethods: LuaFields<BoundMethod> {
     [
       "__newindex": BoundMethod { host, call in
         throw host.usage(
@@ -163,7 +205,7 @@ extension ScriptHost {
       "__tostring": BoundMethod { _, call in call.answer(.string("flow.ops")) },
       "__pairs": BoundMethod { host, call in
         let iterator =
-          try host.registry.iterator ?? host.vm.makeFunction(host.bind(ScriptHost.nextOp))
+          try host.registry.iterator ?? host.vm.makeFunction(host.bind(nextOp))
         host.registry.iterator = iterator
         let ops = try host.vm.value(of: host.registry, host.types.registry)
         return call.answer([.reference(iterator), ops, .nil])
@@ -178,46 +220,6 @@ extension ScriptHost {
       return call.answer(.nil)
     }
     return call.answer([.string(name), try host.value(of: op)])
-  }
-}
-
-/// The ops in `flow.ops` that are part of flowlua, registered as by an embedding program.
-extension ScriptHost {
-  func registerBuiltInOps() {
-    let ops = availableOps
-    if ops.contains(.print) {
-      registerDescribed(
-        OpClass("PrintOp", doc: PrintOp.docText) { arguments in
-          PrintOp(try arguments.text(1))
-        })
-    }
-    if ops.contains(.sleep) {
-      registerDescribed(
-        OpClass("SleepOp", doc: SleepOp.docText) { arguments in
-          SleepOp(try arguments.duration(1))
-        })
-    }
-    if ops.contains(.readFile) { register(ReadFileOp()) }
-    if ops.contains(.writeFile) { register(WriteFileOp()) }
-    if ops.contains(.http) { registerHTTPOp() }
-    guard ops.contains(.exec) else { return }
-    registerDescribed(
-      OpClass("ExecOp", doc: ExecOp.docText) {
-        [unowned self] arguments in
-        let (request, check) = try processRequest(arguments, canWrite: false)
-        return ExecOp(request, check: check)
-      })
-  }
-
-  /// Whether the host doesn't allow the op of flowlua with this name.
-  func withholdsOp(_ name: ByteString) -> Bool {
-    BuiltInOps.names.contains { $0.name == name && !availableOps.contains($0.op) }
-  }
-
-  /// Registers a class whose ops know the form of their code.
-  func registerDescribed(_ opClass: OpClass) {
-    opClass.knowsCodeForm = true
-    register(opClass)
   }
 }
 

@@ -2,12 +2,14 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.exec`, and its common parts with `ExecOp`.
-extension ScriptHost {
-  func installPrograms() throws {
-    TerminalBindings.install(in: self)
-    define("exec") { host, call in
+struct ExecBindings {
+  let host: ScriptHost
+
+  func install() {
+    TerminalBindings.install(in: host)
+    host.define("exec") { host, call in
       try host.check(.programs, call, "exec")
-      var (request, check) = try host.processRequest(
+      var (request, check) = try ExecBindings(host: host).processRequest(
         OpArguments(Arguments(host, call, "exec")), canWrite: true)
       request.label = host.currentOp?.displayName
       if let problem = host.loop.processReplacement?.problem(with: request) {
@@ -29,8 +31,8 @@ extension ScriptHost {
     if let problem = request.problem { throw arguments.wrong(1, problem.description) }
     let options = try arguments.options(
       2, known: ["stdin", "output", "tee", "cwd", "env", "timeout", "grace", "check", "capture"])
-    request.owner = ObjectIdentifier(self)
-    request.destination = vm.configuration.output.destination
+    request.owner = ObjectIdentifier(host)
+    request.destination = host.vm.configuration.output.destination
     request.input = try processInput(options, canWrite: canWrite)
     request.output = try options.bytes("output")
     request.tees = try options.boolean("tee") ?? false
@@ -56,7 +58,7 @@ extension ScriptHost {
     switch options.luaValue("stdin") {
     case nil: return .nothing
     case .string("inherit"):
-      if sessionReadsInput {
+      if host.sessionReadsInput {
         throw options.wrong("stdin", "the session reads the standard input itself")
       }
       return .inherited
@@ -77,21 +79,12 @@ extension ScriptHost {
     case .some(let value):
       throw options.wrong(
         "stdin",
-        "string, { bytes = string } or { file = path } expected, got \(kindName(of: value))")
+        "string, { bytes = string } or { file = path } expected, got \(host.kindName(of: value))")
     }
   }
 
-  /// The result of a program, as scripts see it.
-  func fields(of result: ProcessResult) -> [(ByteString, LuaValue)] {
-    var fields: [(ByteString, LuaValue)] = [("status", .integer(Int64(result.status)))]
-    if let signal = result.signal { fields.append(("signal", .integer(Int64(signal)))) }
-    if result.hasStdout { fields.append(("stdout", .string(result.stdout))) }
-    if result.hasStderr { fields.append(("stderr", .string(result.stderr))) }
-    return fields
-  }
-
   /// The fields that only a program has, without its methods.
-  static let programFields: [String] = ["status", "signal", "stdout", "stderr", "pid"]
+  static let fields: [String] = ["status", "signal", "stdout", "stderr", "pid"]
 
   /// The fields of a program as a task: those of its result or its error, `pid`, and its methods; nil
   /// for another name.
@@ -100,29 +93,32 @@ extension ScriptHost {
     switch name.cases {
     case "status", "signal", "stdout", "stderr":
       if program.state == .pending {
-        throw usage(call, "'\(name)' isn't there yet: await the task first")
+        throw host.usage(call, "'\(name)' isn't there yet: await the task first")
       }
       guard let result = program.result ?? program.error?.process else { return call.answer(.nil) }
-      return call.answer(fields(of: result).first { $0.0 == name }?.1 ?? .nil)
+      return call.answer(result.luaFields.first { $0.0 == name }?.1 ?? .nil)
     case "pid":
       return call.answer(program.processNumber.map { .integer(Int64($0)) } ?? .nil)
     default:
-      return try programs().methods[name].map { call.answer(.reference($0)) }
+      return try ProgramMethods.of(host).methods[name].map { call.answer(.reference($0)) }
     }
   }
 }
 
 /// `flow.read`.
-extension ScriptHost {
-  func installInput() throws {
-    define("read") { host, call in
+struct InputBindings {
+  let host: ScriptHost
+
+  func install() {
+    host.define("read") { host, call in
       try host.checkAllowed(.files, call, "read")
       if host.sessionReadsInput {
         throw host.usage(
           call,
           "bad use of 'read' (a session reads the standard input itself; io.read reads a line)")
       }
-      let wait = InputWait(host, try host.inputFormats(Arguments(host, call, "read")))
+      let wait = InputWait(
+        host, try InputBindings(host: host).inputFormats(Arguments(host, call, "read")))
       wait.start()
       return try call.wait(wait)
     }
@@ -200,5 +196,16 @@ private final class InputWait: LuaWait {
         case .end: .nil
         }
       })
+  }
+}
+
+extension ProcessResult {
+  /// The result of a program, as scripts see it.
+  var luaFields: [(ByteString, LuaValue)] {
+    var fields: [(ByteString, LuaValue)] = [("status", .integer(Int64(status)))]
+    if let signal = signal { fields.append(("signal", .integer(Int64(signal)))) }
+    if hasStdout { fields.append(("stdout", .string(stdout))) }
+    if hasStderr { fields.append(("stderr", .string(stderr))) }
+    return fields
   }
 }

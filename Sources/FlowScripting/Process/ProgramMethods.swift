@@ -9,58 +9,65 @@ final class ProgramMethods: HostService {
   /// Results of `program:lines()`.
   let lines: LuaObjectType<ProgramLines>
 
+  /// Those of a host.
+  static func of(_ host: ScriptHost) throws -> ProgramMethods {
+    try host.service { try ProgramBindings(host: host).makeMethods() }
+  }
+
   fileprivate init(methods: [ByteString: LuaReference], lines: LuaObjectType<ProgramLines>) {
     self.methods = methods
     self.lines = lines
   }
 }
 
-extension ScriptHost {
-  /// The methods of programs.
-  func programs() throws -> ProgramMethods { try service { try makePrograms() } }
+/// Makes the methods, and performs them.
+private struct ProgramBindings {
+  let host: ScriptHost
 
-  private func makePrograms() throws -> ProgramMethods {
+  func makeMethods() throws -> ProgramMethods {
     ProgramMethods(
       methods: [
-        "lines": try vm.makeFunction(bind { try $0.programLines($1) }),
-        "write": try vm.makeFunction(bind { try $0.writeToProgram($1) }),
-        "close_stdin": try vm.makeFunction(bind { try $0.closeInputOfProgram($1) }),
+        "lines": try host.vm.makeFunction(host.bind { try ProgramBindings(host: $0).lines($1) }),
+        "write": try host.vm.makeFunction(host.bind { try ProgramBindings(host: $0).write($1) }),
+        "close_stdin": try host.vm.makeFunction(
+          host.bind { try ProgramBindings(host: $0).closeInput($1) }),
       ],
-      lines: try vm.defineObjectType(
+      lines: try host.vm.defineObjectType(
         "lines", of: ProgramLines.self, methods: [:],
-        metamethods: { [unowned self] _ in
+        metamethods: { [unowned host] _ in
           [
-            "__call": LuaMethod(bind { try $0.nextLine($1) }),
-            "__close": LuaMethod(bind { try $0.closeLines($1) }),
-            "__tostring": LuaMethod(bind { _, call in call.answer(.string("lines of a program")) }),
+            "__call": LuaMethod(host.bind { try ProgramBindings(host: $0).nextLine($1) }),
+            "__close": LuaMethod(host.bind { try ProgramBindings(host: $0).closeLines($1) }),
+            "__tostring": LuaMethod(
+              host.bind { _, call in call.answer(.string("lines of a program")) }),
           ]
         }))
   }
 
   private func program(_ call: LuaCall, _ function: String) throws -> (ProcessTask, Arguments) {
-    let (task, arguments) = try task(call, function, "task of flow.exec")
+    let (task, arguments) = try host.task(call, function, "task of flow.exec")
     guard let program = task as? ProcessTask else {
-      throw usage(
+      throw host.usage(
         call, "calling '\(function)' on bad self (task of flow.exec expected, got \(task.title))")
     }
     return (program, arguments)
   }
 
   /// `program:lines()`: an iterator, which is also the value that its loop closes.
-  private func programLines(_ call: LuaCall) throws -> LuaAnswer {
+  private func lines(_ call: LuaCall) throws -> LuaAnswer {
     let (program, _) = try program(call, "lines")
     guard program.request.capturesOutput else {
-      throw usage(call, "bad use of 'lines' (the program has capture = false)")
+      throw host.usage(call, "bad use of 'lines' (the program has capture = false)")
     }
-    let type = try programs().lines
-    let lines = try vm.value(of: ProgramLines(program.lines(), loop), type)
+    let type = try ProgramMethods.of(host).lines
+    let lines = try host.vm.value(of: ProgramLines(program.lines(), host.loop), type)
     return call.answer([lines, .nil, .nil, lines])
   }
 
   /// One step of the iterator: a line and the name of its stream, or nil at the end.
   private func nextLine(_ call: LuaCall) throws -> LuaAnswer {
-    guard let lines = call.object(1, try programs().lines) else {
-      throw Arguments(self, call, method: "__call").wrongSelf("lines")
+    guard let lines = call.object(1, try ProgramMethods.of(host).lines) else {
+      throw Arguments(host, call, method: "__call").wrongSelf("lines")
     }
     if lines.isClosed { return call.answer(.nil) }
     let wait = LineWait(lines)
@@ -73,32 +80,32 @@ extension ScriptHost {
 
   /// The end of the loop.
   private func closeLines(_ call: LuaCall) throws -> LuaAnswer {
-    call.object(1, try programs().lines)?.close()
+    call.object(1, try ProgramMethods.of(host).lines)?.close()
     return call.answer()
   }
 
   /// `program:write(…)`: writes its arguments, as `file:write` does, and returns the program.
-  private func writeToProgram(_ call: LuaCall) throws -> LuaAnswer {
+  private func write(_ call: LuaCall) throws -> LuaAnswer {
     let (program, arguments) = try writableProgram(call, "write")
     var bytes: [UInt8] = []
     for index in 0..<arguments.count {
       bytes += try OpArguments(arguments).text(index + 1).bytes
     }
     if program.isInputClosed {
-      throw usage(call, "bad use of 'write' (close_stdin was called)")
+      throw host.usage(call, "bad use of 'write' (close_stdin was called)")
     }
-    let wait = WriteWait(self, program)
+    let wait = WriteWait(host, program)
     let text = ByteString(bytes)
-    loop.memory?.add(text)
+    host.loop.memory?.add(text)
     switch program.write(text, for: wait) {
     case .done: return call.answer(argument: 1)
-    case .closed: throw WriteWait.brokenPipe(self, call, program)
+    case .closed: throw WriteWait.brokenPipe(host, call, program)
     case .later: return try call.wait(wait)
     }
   }
 
   /// `program:close_stdin()`.
-  private func closeInputOfProgram(_ call: LuaCall) throws -> LuaAnswer {
+  private func closeInput(_ call: LuaCall) throws -> LuaAnswer {
     let (program, _) = try writableProgram(call, "close_stdin")
     program.closeInput()
     return call.answer()
@@ -109,7 +116,7 @@ extension ScriptHost {
   ) throws -> (ProcessTask, Arguments) {
     let (program, arguments) = try program(call, function)
     guard case .pipe = program.request.input else {
-      throw usage(call, "bad use of '\(function)' (the program doesn't have stdin = \"pipe\")")
+      throw host.usage(call, "bad use of '\(function)' (the program doesn't have stdin = \"pipe\")")
     }
     return (program, arguments)
   }

@@ -25,16 +25,16 @@ struct RunBindings {
         }
         return try host.answer(call, .bytes(run.summary(options)))
       },
+      "events": BoundMethod { host, call in
+        let (run, _) = try RunBindings(host: host).run(call, "events")
+        RunBindings(host: host).noteRead(ofAllIn: run)
+        return call.answer(.reference(try RunBindings(host: host).events(of: run)))
+      },
       "dot": BoundMethod { host, call in
         let (run, _) = try RunBindings(host: host).run(call, "dot")
         host.ending.describesFlows = true
         RunBindings(host: host).noteRead(ofAllIn: run)
         return try host.answer(call, .bytes(run.dot()))
-      },
-      "events": BoundMethod { host, call in
-        let (run, _) = try RunBindings(host: host).run(call, "events")
-        RunBindings(host: host).noteRead(ofAllIn: run)
-        return call.answer(.reference(try RunBindings(host: host).events(of: run)))
       },
     ] + RunFileBindings.methods
   }

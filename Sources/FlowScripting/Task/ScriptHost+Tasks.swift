@@ -70,10 +70,11 @@ extension ScriptHost {
     case let program as ProcessTask:
       if let kept = program.attachment as? LuaReference { return .reference(kept) }
       guard let result = program.result else { return .nil }
-      let table = try vm.makeTable(fields: fields(of: result))
+      let table = try vm.makeTable(fields: result.luaFields)
       program.attachment = table
       return .reference(table)
-    case let request as HTTPTask: return try request.result.map { try value(of: $0) } ?? .nil
+    case let request as HTTPTask:
+      return try request.result.map { try HTTPBindings(host: self).value(of: $0) } ?? .nil
     default: return .nil
     }
   }

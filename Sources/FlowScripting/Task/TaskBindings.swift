@@ -75,19 +75,21 @@ struct TaskBindings {
     if call.bytes(2) == "index", let index = (task as? JoinTask<FlowValue>)?.firstIndex {
       return call.answer(.integer(Int64(index) + 1))
     }
-    if let program = task as? ProcessTask, let field = try host.programField(call, program) {
+    if let program = task as? ProcessTask,
+      let field = try ExecBindings(host: host).programField(call, program)
+    {
       return field
     }
     if let field = try TaskBindings(host: host).taskField(call, task) { return field }
     if task is HTTPTask, let name = call.bytes(2)?.description,
-      (ScriptHost.responseFields + ScriptHost.responseMethods.names).contains(name)
+      (HTTPResponseBindings.fields + HTTPResponseBindings.methods.names).contains(name)
     {
       throw host.usage(call, "'\(name)' is of the response: await the request first")
     }
     var known = fields + methods(of: "task").names
     if task is ProcessTask {
       known +=
-        ScriptHost.programFields + (try host.programs().methods.keys.map(\.description).sorted())
+        ExecBindings.fields + (try ProgramMethods.of(host).methods.keys.map(\.description).sorted())
     }
     return try host.absentField(call, of: "a task", known: known)
   }

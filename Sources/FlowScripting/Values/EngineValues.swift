@@ -51,6 +51,16 @@ extension ScriptHost {
     return !(Swift.type(of: object.content) is AnyClass)
   }
 
+  /// A secret, whose text no line of the log shows from now on.
+  func makeSecret(_ value: FlowValue) -> SecretValue {
+    let secret = SecretValue(value)
+    loop.secrets.add(secret.plain)
+    return secret
+  }
+
+  /// The secret in a Lua value.
+  func secret(in value: LuaValue) -> SecretValue? { vm.object(in: value, types.secret) }
+
   /// The secret or the Swift object in a value.
   func opaque(in value: LuaValue) -> (any OpaqueValue)? {
     guard case .reference(let reference) = value, reference.kind == .userdata else { return nil }
@@ -67,6 +77,11 @@ extension ScriptHost {
   /// The type of Swift objects, for which scripts have nothing but `tostring` and `==`.
   private func objectType() throws -> LuaObjectType<AnyObject> {
     try service { LazyType(try makeObjectType()) }.type
+  }
+
+  /// The field that a call reads or sets, for messages.
+  func shownField(_ call: LuaCall) -> String {
+    call.bytes(2).map { "field '\($0)'" } ?? "a field"
   }
 
   private func makeObjectType() throws -> LuaObjectType<AnyObject> {

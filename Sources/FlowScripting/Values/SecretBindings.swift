@@ -7,9 +7,11 @@ internal import FlowEngine
 /// (in a table, as a bound argument, as a field of an error) it is an opaque object: it has no
 /// fields, equals only itself, and joining, comparing, counting or calling it is Lua's own error,
 /// which names the type.
-extension ScriptHost {
-  func installSecrets() throws {
-    define("secret") { host, call in
+struct SecretBindings {
+  let host: ScriptHost
+
+  func install() {
+    host.define("secret") { host, call in
       if call.isNil(1) {
         throw Arguments(host, call, "secret").wrong(1, expected: "value")
       }
@@ -22,19 +24,12 @@ extension ScriptHost {
     }
     // One from another state hides its text here as well. The state calls these only while its host
     // exists.
-    vm.setSecretType(
-      types.secret, unwrap: { [unowned self] secret in try? luaValue(secret.plain) },
-      wrap: { [unowned self] value in makeSecret(FlowValue(value)) })
+    host.vm.setSecretType(
+      host.types.secret, unwrap: { [unowned host] secret in try? host.luaValue(secret.plain) },
+      wrap: { [unowned host] value in host.makeSecret(FlowValue(value)) })
   }
 
-  /// A secret, whose text no line of the log shows from now on.
-  func makeSecret(_ value: FlowValue) -> SecretValue {
-    let secret = SecretValue(value)
-    loop.secrets.add(secret.plain)
-    return secret
-  }
-
-  static var secretMetamethods: LuaFields<BoundMethod> {
+  static var metamethods: LuaFields<BoundMethod> {
     [
       "__tostring": BoundMethod { host, call in
         if call.object(1, host.types.secret) != nil {
@@ -53,19 +48,12 @@ extension ScriptHost {
   }
 
   /// A secret has no fields. Reading one raises: nil would be passed on unnoticed.
-  static func secretProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     throw host.usage(
       call,
       "can't read \(host.shownField(call)) of a secret; set it under a key, and ctx:get(key) "
         + "gives the plain value")
   }
-
-  func shownField(_ call: LuaCall) -> String {
-    call.bytes(2).map { "field '\($0)'" } ?? "a field"
-  }
-
-  /// The secret in a Lua value.
-  func secret(in value: LuaValue) -> SecretValue? { vm.object(in: value, types.secret) }
 }
 
 extension LuaReference {
@@ -97,16 +85,18 @@ extension ScriptValue: ErrorValue {
 /// `flow.setting(name, value)`: a value that only steers what an op does, and doesn't count as its code.
 ///
 /// It is a table of both with a metatable of its own, which forms of code leave out, and which other states have, too.
-extension ScriptHost {
-  func installSettings() throws {
-    let index = try vm.makeFunction(
-      binder.bind { host, call in
+struct SettingBindings {
+  let host: ScriptHost
+
+  func install() throws {
+    let index = try host.vm.makeFunction(
+      host.binder.bind { host, call in
         let name = call.bytes(2) ?? ""
         if name == "value" { return call.answer(.nil) }
         throw host.usage(call, "a setting has no field '\(name)': it has 'name' and 'value'")
       })
-    let assign = try vm.makeFunction(
-      binder.bind { host, call in
+    let assign = try host.vm.makeFunction(
+      host.binder.bind { host, call in
         if call.bytes(2) != "value" {
           throw host.usage(call, "can't set \(host.shownField(call)) of a setting")
         }
@@ -118,9 +108,9 @@ extension ScriptHost {
       ("__index", .reference(index)), ("__newindex", .reference(assign)),
     ]
     for (name, function) in fields {
-      try vm.set(function, at: .string(name), in: types.settingMetatable)
+      try host.vm.set(function, at: .string(name), in: host.types.settingMetatable)
     }
-    define("setting") { host, call in
+    host.define("setting") { host, call in
       let arguments = Arguments(host, call, "setting")
       let name = try arguments.string(1)
       let value = try call.value(2)

@@ -169,17 +169,13 @@ extension TextIterator {
     try host.vm.set(.string(text), "text", in: table)
     _ = try host.vm.call(onError, [.reference(table)])
   }
-}
 
-extension ScriptHost {
   /// Makes the type of such iterators; `name` is what scripts see of it, as `csv.rows`.
-  func defineIterator<Iterator: TextIterator>(
-    _ name: String, of iterator: Iterator.Type
-  ) throws -> LuaObjectType<Iterator> {
-    try vm.defineObjectType(
-      name, of: iterator, methods: [:],
+  static func defineType(_ name: String, _ host: ScriptHost) throws -> LuaObjectType<Self> {
+    try host.vm.defineObjectType(
+      name, of: Self.self, methods: [:],
       metamethods: { type in
-        bind([
+        host.bind([
           "__call": BoundMethod { host, call in
             guard let iterator = call.object(1, type) else {
               throw host.usage(
