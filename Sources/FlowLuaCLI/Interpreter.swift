@@ -60,7 +60,7 @@ final class Interpreter {
     }
     signals = Signals(vm)
     deferred.onMake = { [signals, messages, monitors, keeping] host in
-      host.allowSandbox { confinement.narrowing(keeping) }
+      SandboxBindings.allow(on: host) { confinement.narrowing(keeping) }
       keeping?.begin(host, messages)
       if let workers = arguments.options.workers { host.workerLimit = workers }
       let remoteOps = host.remoteOps

@@ -27,7 +27,8 @@ final class RemoteCode {
   init(
     _ function: LuaReference, _ package: CodePackage, of host: ScriptHost, _ seal: RemoteSeal?
   ) throws {
-    let (lua, native) = try ModuleDigests.of(host).sources(of: host.modules(usedBy: function))
+    let (lua, native) = try ModuleDigests.of(host).sources(
+      of: ModuleCollector.modules(usedBy: function, of: host))
     let content = RemoteProtocol.message(
       Content(
         function: package.withUnsafeBytes { ByteString($0) }, modules: lua, native: native))
@@ -55,20 +56,24 @@ extension WorkerFunction {
   }
 }
 
-extension ScriptHost {
+/// Collects the names of the modules in a form of code.
+private final class ModuleCollector: LuaCodeDescriber {
+  private let describer: CodeDescriber
+  private var names: Set<ByteString> = []
+
   /// The names of modules that a function refers to, or that the text of its chunk requires.
-  fileprivate func modules(usedBy function: LuaReference) throws -> [ByteString] {
-    let collector = ModuleCollector(self)
-    _ = try vm.codeForm(of: function, describer: collector)
+  static func modules(usedBy function: LuaReference, of host: ScriptHost) throws -> [ByteString] {
+    let collector = ModuleCollector(host)
+    _ = try host.vm.codeForm(of: function, describer: collector)
     var names = collector.names
-    if let text = try chunkText(of: function) {
+    if let text = try chunkText(of: function, in: host.vm) {
       names.formUnion(ModuleDigests.required(in: text.bytes))
     }
     return names.sorted()
   }
 
   /// The text of the chunk that a function was made by, as it is now; nil if that isn't known.
-  private func chunkText(of function: LuaReference) throws -> ByteString? {
+  private static func chunkText(of function: LuaReference, in vm: LuaVM) throws -> ByteString? {
     guard case .reference(let debug) = try vm.rawGet("debug", in: vm.globals()),
       debug.kind == .table,
       case .reference(let inspect) = try vm.rawGet("getinfo", in: debug), inspect.kind == .function,
@@ -82,14 +87,8 @@ extension ScriptHost {
     default: return source
     }
   }
-}
 
-/// Collects the names of the modules in a form of code.
-private final class ModuleCollector: LuaCodeDescriber {
-  private let describer: CodeDescriber
-  private(set) var names: Set<ByteString> = []
-
-  init(_ host: ScriptHost) {
+  private init(_ host: ScriptHost) {
     describer = CodeDescriber(host)
   }
 

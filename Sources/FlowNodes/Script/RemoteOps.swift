@@ -100,7 +100,7 @@ package final class RemoteOps: RemoteService {
     let timeout = try options.duration("timeout", orZero: false) ?? defaults.timeout
     let isInsecure = try options.boolean("insecure") ?? defaults.isInsecure
     var shared = options.value("shared") == nil ? defaults.shared : RemoteSharedFolders()
-    for path in try host.paths(options, "shared") {
+    for path in try options.paths("shared") {
       do throws(FlowError) { try shared.add(path) } catch {
         throw arguments.wrong(1, "field 'shared': \(error.message)")
       }

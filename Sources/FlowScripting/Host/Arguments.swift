@@ -130,50 +130,6 @@ package struct Arguments {
   }
 }
 
-extension ScriptHost {
-  /// The data in a table with string keys, in the order of its sorted keys; `wrong` makes an error
-  /// from a message about it.
-  func data(
-    in table: LuaReference, _ wrong: (String) -> any Error
-  ) throws -> [(ByteString, FlowValue)] {
-    var result: [(ByteString, FlowValue)] = []
-    for (key, value) in try vm.pairs(of: table) {
-      guard case .string(let name) = key else {
-        throw wrong("keys of data are strings, got a key of type \(vm.typeName(of: key))")
-      }
-      try checkMemory(forKey: name)
-      result.append((name, FlowValue(value)))
-    }
-    return result.sorted { $0.0 < $1.0 }
-  }
-
-  /// Which part of a table is in the way of a list of strings.
-  func problem(ofStringsIn table: LuaReference) throws -> String {
-    for index in 0..<(vm.listCount(table) ?? 0) {
-      switch try vm.element(index + 1, of: table) {
-      case .string, .integer, .number: break
-      case let value: return "a \(kindName(of: value)) as element \(index + 1)"
-      }
-    }
-    return "a table with holes or other keys"
-  }
-
-  /// The strings of a list; nil if the value isn't such a list.
-  func strings(in value: LuaValue) throws -> [ByteString]? {
-    guard case .reference(let table) = value, let count = vm.listCount(table) else { return nil }
-    var strings: [ByteString] = []
-    for index in 0..<count {
-      switch try vm.element(index + 1, of: table) {
-      case .string(let string): strings.append(string)
-      case .integer(let integer): strings.append(FlowValue.integer(integer).logText)
-      case .number(let number): strings.append(FlowValue.number(number).logText)
-      default: return nil
-      }
-    }
-    return strings
-  }
-}
-
 /// A table of options. An unknown field, or one of a wrong type, is an error.
 package struct Options {
   let arguments: Arguments

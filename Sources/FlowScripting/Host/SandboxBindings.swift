@@ -3,30 +3,32 @@ internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
 /// `flow.sandbox`: restricts the process from now on, and never allows it more.
-extension ScriptHost {
+package struct SandboxBindings {
+  let host: ScriptHost
+
   /// Allows `flow.sandbox`, which restricts the whole process: `make` returns what it grants in addition to what the script
   /// names.
-  package func allowSandbox(_ make: @escaping () -> Sandbox) {
-    _ = service { SandboxGrant(make) }
+  package static func allow(on host: ScriptHost, _ make: @escaping () -> Sandbox) {
+    _ = host.service { SandboxGrant(make) }
   }
 
-  func installSandbox() {
-    StopBindings.install(in: self)
-    define("sandbox") { host, call in
+  func install() {
+    StopBindings.install(in: host)
+    host.define("sandbox") { host, call in
       let arguments = Arguments(host, call, "sandbox")
       guard var sandbox = host.existing(SandboxGrant.self)?.make() else {
         throw host.usage(call, "bad use of 'sandbox' (the host of the script doesn't allow it)")
       }
       if !arguments.isNil(1) {
         let options = try arguments.options(1, known: ["read", "write", "net", "run"])
-        sandbox.grants += try host.grants(options, "read", .execute)
-        sandbox.grants += try host.grants(options, "write", .write)
+        sandbox.grants += try SandboxBindings(host: host).grants(options, "read", .execute)
+        sandbox.grants += try SandboxBindings(host: host).grants(options, "write", .write)
         sandbox.allowsNetwork = try options.boolean("net") ?? false
         sandbox.allowsPrograms = try options.boolean("run") ?? false
       }
       if sandbox.allowsPrograms { sandbox.grants += Sandbox.programs }
       do throws(SystemError) {
-        try host.enter(&sandbox)
+        try SandboxBindings(host: host).enter(&sandbox)
       } catch {
         let advice =
           error.code == EAGAIN
@@ -64,30 +66,32 @@ extension ScriptHost {
   private func grants(
     _ options: Options, _ name: ByteString, _ access: Sandbox.Access
   ) throws -> [Sandbox.Grant] {
-    try paths(options, name).map { Sandbox.Grant($0, access) }
+    try options.paths(name).map { Sandbox.Grant($0, access) }
   }
+}
 
+extension Options {
   /// A field that is a path or a list of paths; empty without one.
-  package func paths(_ options: Options, _ name: ByteString) throws -> [ByteString] {
+  package func paths(_ name: ByteString) throws -> [ByteString] {
     let expected = "path or list of paths"
     var paths: [ByteString] = []
-    switch options.value(name) {
+    switch value(name) {
     case nil: break
     case .string(let path)?: paths = [path]
     case .reference(let table)? where table.kind == .table:
-      for (place, pair) in try vm.pairs(of: table).enumerated() {
+      for (place, pair) in try arguments.host.vm.pairs(of: table).enumerated() {
         guard case .integer = pair.key, case .string(let path) = pair.value else {
-          throw options.arguments.wrong(
-            options.index,
-            "field '\(name)': \(expected) expected, got \(kindName(of: pair.value)) at #\(place + 1)"
+          throw arguments.wrong(
+            index,
+            "field '\(name)': \(expected) expected, got \(arguments.host.kindName(of: pair.value)) at #\(place + 1)"
           )
         }
         paths.append(path)
       }
-    default: throw options.wrong(name, expected: expected)
+    default: throw wrong(name, expected: expected)
     }
     for path in paths where path.isEmpty {
-      throw options.arguments.wrong(options.index, "field '\(name)': a path is a non-empty string")
+      throw arguments.wrong(index, "field '\(name)': a path is a non-empty string")
     }
     return paths
   }

@@ -93,42 +93,9 @@ extension ScriptHost {
       return LimitedCalls(runner: runner, returningRunner: returningRunner)
     }
   }
-}
 
-/// The calls of a host that have to end in time.
-final class LimitedCalls: HostService {
-  /// A Lua function that calls another one and keeps all its results here.
-  let runner: LuaReference
-  /// The same, which returns the first of them as well.
-  let returningRunner: LuaReference
-  /// The results, by the numbers of the calls; nil before the end of a call.
-  private var results: [Int64: [LuaValue]?] = [:]
-  /// The number of the last one.
-  private var last: Int64 = 0
+  // MARK: Objects of the engine as values of scripts
 
-  init(runner: LuaReference, returningRunner: LuaReference) {
-    self.runner = runner
-    self.returningRunner = returningRunner
-  }
-
-  /// Begins a call; returns its number.
-  func begin() -> Int64 {
-    last += 1
-    results[last] = .some(nil)
-    return last
-  }
-
-  fileprivate func note(_ values: [LuaValue], of id: Int64) {
-    if results[id] != nil { results[id] = values }
-  }
-
-  /// Ends a call; returns its results, if its function has returned.
-  @discardableResult
-  func end(_ id: Int64) -> [LuaValue]? { results.removeValue(forKey: id) ?? nil }
-}
-
-/// Conversion between objects of the engine and values of scripts.
-extension ScriptHost {
   /// An op or a flow as scripts see it: always the same Lua value while Lua has it.
   ///
   /// - Parameter op: An op of any origin, such as one whose body is a Swift closure.
@@ -164,11 +131,9 @@ extension ScriptHost {
     guard case .reference(let reference) = value else { return true }
     return reference.vm === vm
   }
-}
 
-/// The part of the memory limit that is outside of the Lua state: texts that were copied from it, logs, outputs,
-/// and keys.
-extension ScriptHost {
+  // MARK: Memory outside of the state: texts that were copied from it, logs, outputs, and keys count into its limit
+
   /// Counts what the host holds for its scripts into the limit of the state, if it has one.
   func countMemory() {
     guard vm.memoryLimit != nil, loop.memory == nil else { return }
@@ -216,4 +181,36 @@ extension ScriptHost {
 
   /// Stops counting a text that travels to another state, where it counts from now on.
   func handOver(_ text: ByteString) { loop.memory?.handOver(text) }
+}
+
+/// The calls of a host that have to end in time.
+final class LimitedCalls: HostService {
+  /// A Lua function that calls another one and keeps all its results here.
+  let runner: LuaReference
+  /// The same, which returns the first of them as well.
+  let returningRunner: LuaReference
+  /// The results, by the numbers of the calls; nil before the end of a call.
+  private var results: [Int64: [LuaValue]?] = [:]
+  /// The number of the last one.
+  private var last: Int64 = 0
+
+  init(runner: LuaReference, returningRunner: LuaReference) {
+    self.runner = runner
+    self.returningRunner = returningRunner
+  }
+
+  /// Begins a call; returns its number.
+  func begin() -> Int64 {
+    last += 1
+    results[last] = .some(nil)
+    return last
+  }
+
+  fileprivate func note(_ values: [LuaValue], of id: Int64) {
+    if results[id] != nil { results[id] = values }
+  }
+
+  /// Ends a call; returns its results, if its function has returned.
+  @discardableResult
+  func end(_ id: Int64) -> [LuaValue]? { results.removeValue(forKey: id) ?? nil }
 }

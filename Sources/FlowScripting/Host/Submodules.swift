@@ -18,7 +18,7 @@ extension ScriptHost {
       try MachineBindings(host: self).install()
       InputBindings(host: self).install()
       KeepingBindings(host: self).install()
-      installSandbox()
+      SandboxBindings(host: self).install()
       installRemote()
     }
     TimeBindings(host: self).install()
@@ -26,8 +26,7 @@ extension ScriptHost {
     ExecBindings(host: self).install()
     SecretBindings(host: self).install()
     try SettingBindings(host: self).install()
-    installVersion()
-    installDeprecated()
+    VersionBindings(host: self).install()
   }
 
   /// A part of the module.

@@ -1,10 +1,12 @@
 public import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// `flow.requires`, beside the field `flow.version`.
-extension ScriptHost {
-  func installVersion() {
-    define("requires") { host, call in
+/// `flow.requires`, beside the field `flow.version`, and `flow.deprecated`.
+struct VersionBindings {
+  let host: ScriptHost
+
+  func install() {
+    host.define("requires") { host, call in
       let arguments = Arguments(host, call, "requires")
       let text = try arguments.string(1)
       guard let wanted = FlowLuaVersion(text) else {
@@ -15,6 +17,22 @@ extension ScriptHost {
           call,
           "the script needs flowlua \(text), or a later \(wanted.major).x, but this is "
             + "\(FlowLuaVersion.number)")
+      }
+      return call.answer()
+    }
+    host.define("deprecated") { host, call in
+      let arguments = Arguments(host, call, "deprecated")
+      func text(_ index: Int) throws -> ByteString {
+        let text = try arguments.string(index)
+        if text.isEmpty { throw arguments.wrong(index, "a text expected, got an empty string") }
+        return text
+      }
+      let (name, advice) = (try text(1), try text(2))
+      let version = arguments.isNil(3) ? nil : try text(3)
+      // The caller of the function that calls this one; without one, as in the function of an op, that function.
+      try host.noteDeprecation(of: name, advice, since: version) {
+        let position = call.position(level: 2)
+        return position.isEmpty ? call.position : position
       }
       return call.answer()
     }
@@ -128,25 +146,6 @@ extension ScriptHost {
   private static let longestPart = 65_536
   /// How many are reported at most: code can give any names.
   private static let deprecationLimit = 1000
-
-  func installDeprecated() {
-    define("deprecated") { host, call in
-      let arguments = Arguments(host, call, "deprecated")
-      func text(_ index: Int) throws -> ByteString {
-        let text = try arguments.string(index)
-        if text.isEmpty { throw arguments.wrong(index, "a text expected, got an empty string") }
-        return text
-      }
-      let (name, advice) = (try text(1), try text(2))
-      let version = arguments.isNil(3) ? nil : try text(3)
-      // The caller of the function that calls this one; without one, as in the function of an op, that function.
-      try host.noteDeprecation(of: name, advice, since: version) {
-        let position = call.position(level: 2)
-        return position.isEmpty ? call.position : position
-      }
-      return call.answer()
-    }
-  }
 }
 
 private final class DeprecationReports: HostService {

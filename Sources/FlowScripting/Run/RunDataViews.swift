@@ -109,11 +109,11 @@ extension ScriptHost {
   func changeable(_ value: LuaValue) throws -> LuaValue {
     !types.viewsData ? value : try vm.shown(by: value)
   }
-}
 
-// Values of a run in JSON, for files that people and programs read. Unlike `json.encode` it has no
-// errors, and shows no secrets: a function is its text, and a table within itself too.
-extension ScriptHost {
+  // MARK: JSON, for files that people and programs read
+
+  // Unlike `json.encode` these have no errors, and show no secrets: a function is its text, and a table within itself too.
+
   /// Appends the data of a run as an object, in the order of the keys.
   package func appendData(of run: Run, to text: inout JSONText) {
     var values: [(name: ByteString, value: FlowValue)] = run.data.entries.map { entry in

@@ -176,58 +176,5 @@ package final class HostSession: HostService {
   /// Whether it reads the standard input of the process, so that code of the session can't.
   package var readsInput = false
   /// The chunk that is running.
-  fileprivate(set) var chunk: SessionChunk?
-}
-
-extension ScriptHost {
-  package var session: HostSession { service { HostSession() } }
-
-  /// Whether a session reads the standard input of the process, so that its code can't.
-  var sessionReadsInput: Bool { existing(HostSession.self)?.readsInput == true }
-
-  /// The chunk of a session that is running.
-  var chunk: SessionChunk? { existing(HostSession.self)?.chunk }
-
-  /// From now on an interruption cancels only tasks that the next code starts: background tasks
-  /// continue.
-  package func beginChunk() {
-    let chunk = SessionChunk(on: loop)
-    session.chunk = chunk
-    chunkTasks = chunk.tasks
-  }
-
-  /// The error with which the code of a chunk ends that has just returned: an interruption that was
-  /// raised in an op or task. Nil if there was none.
-  package var chunkInterruption: (any Error)? {
-    guard chunk?.isInterruptedWithin == true else { return nil }
-    let message = Self.interruption
-    return LuaError(value: .string(message), message: message)
-  }
-
-  /// The code has ended: tasks that it started continue in the background or, if the code was
-  /// interrupted while busy, are cancelled. From now on an interruption cancels everything again.
-  package func endChunk() {
-    guard let ended = chunk else { return }
-    ended.keepInterrupted()
-    cancel(ended, reason: Self.interruption)
-    ended.tasks.abandon()
-    (session.chunk, chunkTasks) = (nil, nil)
-  }
-
-  /// Cancels everything that a chunk has started, and runs until it has settled.
-  func cancel(_ chunk: SessionChunk, reason: ByteString) {
-    guard chunk.loop === loop else { return }
-    let tasks = chunk.tasks
-    var stalls = StallPass(times: 2)
-    // As in `cancelEverything`.
-    var rounds = 100
-    while !tasks.isEmpty, rounds > 0 {
-      rounds -= 1
-      for task in tasks.all { task.cancel(reason: reason) }
-      let additions = tasks.additions
-      while !loop.run(until: { tasks.isEmpty || tasks.additions != additions }) {
-        guard stalls.failNext(on: loop, among: tasks) else { return }
-      }
-    }
-  }
+  var chunk: SessionChunk?
 }

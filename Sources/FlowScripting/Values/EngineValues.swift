@@ -1,8 +1,94 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// Values that Swift has made, as scripts see them: tables of the engine, secrets, objects.
+/// Values of the engine as scripts see them, and of scripts as the engine has them: tables, secrets, objects, types.
 extension ScriptHost {
+  /// An engine value as a Lua value: tables become the same tables again.
+  func luaValue(_ value: FlowValue) throws -> LuaValue {
+    switch value {
+    case .null: return .nil
+    case .boolean(let flag): return .boolean(flag)
+    case .integer(let integer): return .integer(integer)
+    case .number(let number): return .number(number)
+    case .bytes(let bytes): return .string(bytes)
+    case .opaque(let opaque):
+      if let script = opaque as? ScriptValue, script.reference.vm === vm {
+        return .reference(script.reference)
+      }
+      if let object = opaque as? ScriptObject, object.reference.vm === vm {
+        return .reference(object.reference)
+      }
+      return try luaValue(notOwn: opaque)
+    }
+  }
+
+  /// Returns an engine value from a call; strings are passed without conversion.
+  func answer(_ call: LuaCall, _ value: FlowValue) throws -> LuaAnswer {
+    switch value {
+    case .bytes(let bytes): return bytes.bytes.withUnsafeBytes { call.answer(bytes: $0) }
+    default: return call.answer(try luaValue(value))
+    }
+  }
+
+  /// Returns a text to the script, or nil.
+  func answer(_ call: LuaCall, _ text: ByteString?) throws -> LuaAnswer {
+    try answer(call, text.map { .bytes($0) } ?? .null)
+  }
+
+  /// A list of the engine's, as a table.
+  func makeList(_ values: ContiguousArray<FlowValue>) -> FlowValue {
+    guard let table = try? vm.makeList(count: values.count, { try luaValue(values[$0]) }) else {
+      return .opaque(ListValue(values))
+    }
+    return .opaque(ScriptValue(table))
+  }
+
+  /// The entry of a group's `failures` list for one item; `index` counts from 0, for scripts from
+  /// 1.
+  func makeFailure(index: Int, input: FlowValue, error: FlowError) -> FlowValue {
+    do {
+      let fields: [(ByteString, LuaValue)] = [
+        ("index", .integer(Int64(index + 1))), ("input", try luaValue(input)),
+        ("error", try luaError(error)),
+      ]
+      return .opaque(ScriptValue(try vm.makeTable(fields: fields)))
+    } catch {
+      return .bytes(ByteString(describing: error))
+    }
+  }
+
+  /// All readable data of a bucket, including the buckets it reads through to, as a fresh table.
+  func table(ofAllIn bucket: DataBucket) throws -> LuaReference {
+    guard bucket.parent != nil else { return try table(of: bucket) }
+    var fields: [(ByteString, LuaValue)] = []
+    var buckets: [DataBucket] = []
+    var next: DataBucket? = bucket
+    while let each = next {
+      buckets.append(each)
+      next = each.parent
+    }
+    // The nearest one's values come last, and win.
+    for each in buckets.reversed() {
+      for entry in each.entries {
+        fields.append((loop.keys.name(of: entry.key), try sharedValue(entry, of: each)))
+      }
+    }
+    return try vm.makeTable(fields: fields)
+  }
+
+  private func sharedValue(_ entry: DataBucket.Entry, of bucket: DataBucket) throws -> LuaValue {
+    try luaValue(try shared(entry.value, entry.key, in: bucket))
+  }
+
+  /// A bucket's content as a fresh table.
+  func table(of bucket: DataBucket) throws -> LuaReference {
+    var fields: [(ByteString, LuaValue)] = []
+    for entry in bucket.entries {
+      fields.append((loop.keys.name(of: entry.key), try sharedValue(entry, of: bucket)))
+    }
+    return try vm.makeTable(fields: fields)
+  }
+
   /// A value that isn't one of this state.
   func luaValue(notOwn value: any OpaqueValue) throws -> LuaValue {
     if let secret = value as? SecretValue { return try vm.value(of: secret, types.secret) }
@@ -111,6 +197,160 @@ extension ScriptHost {
         ]
       })
   }
+
+  // MARK: Types and declarations
+
+  /// Lua's name of a value's basic type, or the `__name` of its metatable.
+  func kindName(of value: LuaValue) -> String {
+    switch value {
+    case .integer, .number: return "number"
+    default: return vm.typeName(of: value).description
+    }
+  }
+
+  /// The type with a spelling; `wrong` makes the error.
+  func type(spelled text: ByteString, wrong: (String) -> any Error) throws -> FlowValueType {
+    let cache = service { ParsedTypes() }
+    if let known = cache.types[text] { return known }
+    do throws(TypeSyntaxError) {
+      let type = try FlowValueType.parse(text)
+      // A script may generate any number of texts, of any length.
+      if text.count >= LuaVM.largeText { return type }
+      if cache.types.count >= ParsedTypes.limit { cache.types = [:] }
+      cache.types[text] = type
+      return type
+    } catch {
+      throw wrong("\(error)")
+    }
+  }
+
+  /// A type defined by a function `(value) -> boolean, reason?`.
+  func type(tested function: LuaReference) -> FlowValueType {
+    FlowValueType.predicate(name: "predicate", source: function) { value in
+      do {
+        let results = try self.vm.call(function, [try self.luaValue(value)])
+        if let first = results.first, first.isTruthy { return nil }
+        if results.count > 1, case .string(let reason) = results[1] { return reason }
+        return "predicate"
+      } catch {
+        return "predicate, which failed: \(ByteString(describing: error))"
+      }
+    }
+  }
+
+  /// `needs` or `gives`: key -> type, in the order of the sorted keys.
+  func declaration(
+    _ table: LuaReference, wrong: (String) -> any Error
+  ) throws -> [Declaration] {
+    var result: [Declaration] = []
+    for (key, value) in try vm.pairs(of: table) {
+      guard case .string(let name) = key else {
+        throw wrong("keys are strings, got a key of type \(vm.typeName(of: key))")
+      }
+      try checkMemory(forKey: name)
+      if case .reference(let table) = value, table.kind == .table {
+        result.append(try described(name, table, wrong))
+      } else {
+        result.append(Declaration(name, try declaredType(value, of: name, wrong)))
+      }
+    }
+    return result
+  }
+
+  private func declaredType(
+    _ value: LuaValue, of name: ByteString, _ wrong: (String) -> any Error
+  ) throws -> FlowValueType {
+    switch value {
+    case .string(let text): return try type(spelled: text) { wrong("type of '\(name)': \($0)") }
+    case .reference(let function) where function.kind == .function: return type(tested: function)
+    default:
+      throw wrong(
+        "type of '\(name)': string, function or { type, text } expected, got \(kindName(of: value))"
+      )
+    }
+  }
+
+  /// `{ type, text, values = list }`.
+  private func described(
+    _ name: ByteString, _ table: LuaReference, _ wrong: (String) -> any Error
+  ) throws -> Declaration {
+    var (type, doc, values): (FlowValueType?, ByteString?, [FlowValue]?)
+    for (key, value) in try vm.pairs(of: table) {
+      switch (key, value) {
+      case (.integer(1), _): type = try declaredType(value, of: name, wrong)
+      case (.integer(2), .string(let text)): doc = text
+      case (.string("values"), .reference(let list)) where list.kind == .table:
+        values = try vm.pairs(of: list).map { each in
+          switch each.value {
+          case .string(let text): return .bytes(text)
+          case .integer(let number): return .integer(number)
+          default:
+            throw wrong(
+              "values of '\(name)': strings and integers expected, got \(kindName(of: each.value))")
+          }
+        }
+      default:
+        throw wrong(
+          "'\(name)': { type, text, values = list } expected, got \(kindName(of: value)) at \(FlowValue(key).logText)"
+        )
+      }
+    }
+    guard let type else {
+      throw wrong("'\(name)': { type, text } expected, got a table without a type")
+    }
+    if values?.isEmpty == true { throw wrong("values of '\(name)': a list with values expected") }
+    return Declaration(name, values.map { type.limited(to: $0) } ?? type, doc: doc)
+  }
+
+  // MARK: Tables
+
+  /// The data in a table with string keys, in the order of its sorted keys; `wrong` makes an error
+  /// from a message about it.
+  func data(
+    in table: LuaReference, _ wrong: (String) -> any Error
+  ) throws -> [(ByteString, FlowValue)] {
+    var result: [(ByteString, FlowValue)] = []
+    for (key, value) in try vm.pairs(of: table) {
+      guard case .string(let name) = key else {
+        throw wrong("keys of data are strings, got a key of type \(vm.typeName(of: key))")
+      }
+      try checkMemory(forKey: name)
+      result.append((name, FlowValue(value)))
+    }
+    return result.sorted { $0.0 < $1.0 }
+  }
+
+  /// Which part of a table is in the way of a list of strings.
+  func problem(ofStringsIn table: LuaReference) throws -> String {
+    for index in 0..<(vm.listCount(table) ?? 0) {
+      switch try vm.element(index + 1, of: table) {
+      case .string, .integer, .number: break
+      case let value: return "a \(kindName(of: value)) as element \(index + 1)"
+      }
+    }
+    return "a table with holes or other keys"
+  }
+
+  /// The strings of a list; nil if the value isn't such a list.
+  func strings(in value: LuaValue) throws -> [ByteString]? {
+    guard case .reference(let table) = value, let count = vm.listCount(table) else { return nil }
+    var strings: [ByteString] = []
+    for index in 0..<count {
+      switch try vm.element(index + 1, of: table) {
+      case .string(let string): strings.append(string)
+      case .integer(let integer): strings.append(FlowValue.integer(integer).logText)
+      case .number(let number): strings.append(FlowValue.number(number).logText)
+      default: return nil
+      }
+    }
+    return strings
+  }
+}
+
+/// Parsed type texts by their spelling: scripts use a few of them often.
+private final class ParsedTypes: HostService {
+  static let limit = 1000
+  var types: [ByteString: FlowValueType] = [:]
 }
 
 /// Makes tables of a state from tables of the engine. A table that occurs twice is made once, and no

@@ -184,28 +184,6 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
   }
 }
 
-extension ScriptHost {
-  /// The values of keys in a bucket, ready to travel; keys without a value are left out.
-  func wire(
-    _ names: [ByteString], of bucket: DataBucket
-  ) throws(FlowError) -> (keys: [ByteString], data: WireBatch) {
-    var keys: [ByteString] = []
-    var batch = WireBatch()
-    for name in names {
-      let key = loop.keys.intern(name)
-      guard let value = bucket.get(key) else { continue }
-      do throws(WireProblem) {
-        let wired = try wire(value, &batch)
-        keys.append(name)
-        batch.values.append(bucket.isSecret(key) ? .secret(wired) : wired)
-      } catch {
-        throw error.failure("the value of <\(name)>")
-      }
-    }
-    return (keys, batch)
-  }
-}
-
 extension WorkerOpBody: LuaCode {
   var codeValues: [LuaValue] { onMain().codeValues }
 }
