@@ -16,7 +16,7 @@ struct CSVBindings {
           // The last one is closed when the loop ends, however it ends.
           return call.answer([value, .nil, .nil, value])
         },
-        "encode": host.bind { host, call in try CSVBindings(host: host).encode(call) },
+        "encode": host.bind { host, call in try Self(host: host).encode(call) },
       ], in: module)
     return module
   }

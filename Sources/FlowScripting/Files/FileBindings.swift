@@ -19,7 +19,7 @@ struct FileBindings {
             if !Self.readingFunctions.contains(name) {
               try host.refuseWhileChecking(call, "fs.\(name)")
             }
-            return try function(FileBindings(host: host), call, Arguments(host, call, name))
+            return try function(Self(host: host), call, Arguments(host, call, name))
           }
         ))
     }

@@ -36,17 +36,16 @@ struct WatchBindings {
       "watch", of: FileWatch.self,
       methods: [
         "close": LuaMethod(
-          host.bind { host, call in try WatchBindings(host: host).closeWatch(call, "close") })
+          host.bind { host, call in try Self(host: host).closeWatch(call, "close") })
       ],
       metamethods: { _ in
         [
-          "__call": LuaMethod(
-            host.bind { host, call in try WatchBindings(host: host).nextChange(call) }),
+          "__call": LuaMethod(host.bind { host, call in try Self(host: host).nextChange(call) }),
           "__close": LuaMethod(
-            host.bind { host, call in try WatchBindings(host: host).closeWatch(call, "__close") }),
+            host.bind { host, call in try Self(host: host).closeWatch(call, "__close") }),
           "__tostring": LuaMethod(
             host.bind { host, call in
-              let watch = try WatchBindings(host: host).watch(call, "__tostring")
+              let watch = try Self(host: host).watch(call, "__tostring")
               let state = watch.isClosed ? " (closed)" : ""
               return call.answer(.string("watch: \(watch.path)\(state)"))
             }),

@@ -17,31 +17,31 @@ struct FlowBindings {
   static var methods: LuaFields<BoundMethod> {
     OpBindings.methods + [
       "needs": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "needs")
+        let (flow, arguments) = try Self(host: host).builder(call, "needs")
         if call.count == 1 { return call.answer(.reference(try host.vm.table(of: flow.needs))) }
         let table = try arguments.table(1)
         let added = try host.declaration(table) { arguments.wrong(1, $0) }
         flow.needs(flow.ownNeeds.adding(added))
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "gives": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "gives")
+        let (flow, arguments) = try Self(host: host).builder(call, "gives")
         if call.count == 1 { return call.answer(.reference(try host.vm.table(of: flow.gives))) }
         let table = try arguments.table(1)
         flow.gives(
           flow.ownGives.adding(try host.declaration(table) { arguments.wrong(1, $0) }))
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "primary": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "primary")
+        let (flow, arguments) = try Self(host: host).builder(call, "primary")
         // One of them may be nil.
         let input = arguments.isNil(1) && !arguments.isNil(2) ? nil : try arguments.string(1)
         flow.primary(
           input: input, output: arguments.isNil(2) ? nil : try arguments.string(2))
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "data": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "data")
+        let (flow, arguments) = try Self(host: host).builder(call, "data")
         _ = try arguments.table(1)
         let data = try arguments.data(1)
         if let graph = flow as? Graph {
@@ -50,11 +50,11 @@ struct FlowBindings {
           }
         }
         flow.data(InitialData(data))
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "add": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "add")
-        let op = try FlowBindings(host: host).step(1, of: flow, arguments)
+        let (flow, arguments) = try Self(host: host).builder(call, "add")
+        let op = try Self(host: host).step(1, of: flow, arguments)
         if let graph = flow as? Graph {
           try GraphBindings(host).add(op, to: graph, arguments)
         } else if arguments.isNil(2) {
@@ -65,28 +65,27 @@ struct FlowBindings {
             policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
             undo: policy.undo)
         }
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "add_parallel": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).flowBuilder(call, "add_parallel")
+        let (flow, arguments) = try Self(host: host).flowBuilder(call, "add_parallel")
         let count = max(arguments.count, 1)
-        flow.addParallel(
-          try (1...count).map { try FlowBindings(host: host).step($0, of: flow, arguments) })
-        return try FlowBindings(host: host).changed(flow, call)
+        flow.addParallel(try (1...count).map { try Self(host: host).step($0, of: flow, arguments) })
+        return try Self(host: host).changed(flow, call)
       },
       "add_finally": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "add_finally")
-        let op = try FlowBindings(host: host).step(1, of: flow, arguments)
+        let (flow, arguments) = try Self(host: host).builder(call, "add_finally")
+        let op = try Self(host: host).step(1, of: flow, arguments)
         let policy = try PolicyBindings(host: host).policy(arguments, 2, for: op)
         if policy.undo != nil {
           throw arguments.wrong(2, "field 'undo': a final step is never undone")
         }
         flow.addFinally(
           policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "case": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).flowBuilder(call, "case")
+        let (flow, arguments) = try Self(host: host).flowBuilder(call, "case")
         if let problem = flow.problemOfCase() {
           throw host.usage(call, "bad use of 'case' (\(problem))")
         }
@@ -95,7 +94,7 @@ struct FlowBindings {
             throw arguments.wrong(2, "a predicate takes no value, got \(arguments.got(2))")
           }
           flow.case(where: ScriptPredicate(host, try arguments.function(1)))
-          return try FlowBindings(host: host).changed(flow, call)
+          return try Self(host: host).changed(flow, call)
         }
         guard let key = call.bytes(2), call.kind(2) == .string else {
           throw arguments.wrong(1, expected: "string or function")
@@ -104,60 +103,60 @@ struct FlowBindings {
           throw arguments.wrong(2, expected: "string")
         }
         flow.case(key, value)
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "otherwise": BoundMethod { host, call in
-        let (flow, _) = try FlowBindings(host: host).flowBuilder(call, "otherwise")
+        let (flow, _) = try Self(host: host).flowBuilder(call, "otherwise")
         if let problem = flow.problemOfOtherwise() {
           throw host.usage(call, "bad use of 'otherwise' (\(problem))")
         }
         flow.otherwise()
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "combine": BoundMethod { host, call in
-        let (flow, _) = try FlowBindings(host: host).flowBuilder(call, "combine")
+        let (flow, _) = try Self(host: host).flowBuilder(call, "combine")
         if let problem = flow.problemOfCombine() {
           throw host.usage(call, "bad use of 'combine' (\(problem))")
         }
         flow.combine()
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "add_grouped": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "add_grouped")
-        let op = try FlowBindings(host: host).step(1, of: flow, arguments)
+        let (flow, arguments) = try Self(host: host).builder(call, "add_grouped")
+        let op = try Self(host: host).step(1, of: flow, arguments)
         let dispatcher = try DispatcherBindings(host: host).dispatcher(arguments, 2, for: op)
         if let graph = flow as? Graph {
           try GraphBindings(host).add(op, dispatcher, to: graph, arguments)
         } else {
           flow.addGrouped(op, dispatcher)
         }
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "will_start": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "will_start")
+        let (flow, arguments) = try Self(host: host).builder(call, "will_start")
         flow.willStart(ScriptCallback(host, try arguments.function(1)))
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "did_finish": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).builder(call, "did_finish")
+        let (flow, arguments) = try Self(host: host).builder(call, "did_finish")
         flow.didFinish(ScriptCallback(host, try arguments.function(1)))
-        return try FlowBindings(host: host).changed(flow, call)
+        return try Self(host: host).changed(flow, call)
       },
       "copy": BoundMethod { host, call in
-        let (flow, _) = try FlowBindings(host: host).builder(call, "copy")
+        let (flow, _) = try Self(host: host).builder(call, "copy")
         return call.answer(flow.copy(), host.types.flow)
       },
       "check": BoundMethod { host, call in
-        let (flow, arguments) = try FlowBindings(host: host).described(call, "check")
+        let (flow, arguments) = try Self(host: host).described(call, "check")
         let data = arguments.isNil(1) ? nil : try arguments.data(1)
         return call.answer(try host.vm.table(of: flow.check(data: data.map { InitialData($0) })))
       },
       "dot": BoundMethod { host, call in
-        let (flow, _) = try FlowBindings(host: host).described(call, "dot")
+        let (flow, _) = try Self(host: host).described(call, "dot")
         return try host.answer(call, .bytes(flow.dot()))
       },
       "mermaid": BoundMethod { host, call in
-        let (flow, _) = try FlowBindings(host: host).described(call, "mermaid")
+        let (flow, _) = try Self(host: host).described(call, "mermaid")
         return try host.answer(call, .bytes(flow.mermaid()))
       },
     ]

@@ -19,8 +19,7 @@ struct DispatcherBindings {
 
   func install() {
     host.define("dispatcher") { host, call in
-      let box = try DispatcherBindings(host: host).makeDispatcher(
-        Arguments(host, call, "dispatcher"), 1)
+      let box = try Self(host: host).makeDispatcher(Arguments(host, call, "dispatcher"), 1)
       return call.answer(box, host.types.dispatcher)
     }
   }

@@ -12,8 +12,7 @@ struct HTTPBindings {
   func makeModule() throws -> LuaReference {
     let call = try host.vm.makeFunction(
       host.bind { host, call in
-        try HTTPBindings(host: host).startRequest(
-          Arguments(host, call, "flow.http", hidden: 1), call)
+        try Self(host: host).startRequest(Arguments(host, call, "flow.http", hidden: 1), call)
       })
     let module = try host.vm.makeTable(
       metatable: try host.vm.makeTable(fields: [("__call", .reference(call))]))
@@ -23,7 +22,7 @@ struct HTTPBindings {
         (
           name,
           host.bind { host, call in
-            try HTTPBindings(host: host).startRequest(
+            try Self(host: host).startRequest(
               Arguments(host, call, "flow.http.\(name)"), call, method: name)
           }
         ))

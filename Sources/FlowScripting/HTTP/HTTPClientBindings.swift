@@ -12,14 +12,10 @@ struct HTTPClientBindings {
     func wrong(_ field: String, _ problem: String) -> any Error {
       arguments.wrong(1, "field '\(field)': \(problem)")
     }
-    let headers = try HTTPTexts(host: host).namedTexts("headers", of: options) {
-      wrong("headers", $0)
-    }.map {
+    let headers = try options.namedTexts("headers") { wrong("headers", $0) }.map {
       HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
     }
-    let authorization = try HTTPTexts(host: host).authorization(arguments, options) {
-      wrong("auth", $0)
-    }
+    let authorization = try options.authorization(arguments) { wrong("auth", $0) }
     let base = try options.string("base")
     var sample = HTTPRequest(base ?? "http://localhost")
     sample.headers = headers
@@ -156,10 +152,8 @@ final class ScriptClientFunction {
 }
 
 /// `flow.ops.HTTPOp { url = "https://…/{name}", into = "page" }`.
-struct HTTPOpBindings {
-  let host: ScriptHost
-
-  func register() {
+enum HTTPOpBindings {
+  static func register(on host: ScriptHost) {
     host.registerDescribed(
       OpClass("HTTPOp", doc: HTTPOp.docText) {
         [unowned host] arguments in
@@ -172,7 +166,7 @@ struct HTTPOpBindings {
               ? { context in IdempotencyKeys.make(for: context) } : nil
           ) {
             [unowned host] response in
-            try HTTPOpBindings(host: host).value(ofBody: response)
+            try value(ofBody: response, host.vm)
           }
         } catch let misuse as HTTPMisuse {
           throw reader.wrong(misuse)
@@ -181,7 +175,7 @@ struct HTTPOpBindings {
   }
 
   /// The value of a body: JSON as a table, everything else as bytes.
-  private func value(ofBody response: HTTPResponse) throws -> FlowValue {
+  private static func value(ofBody response: HTTPResponse, _ vm: LuaVM) throws -> FlowValue {
     let type = response.header("content-type")?.lowercased ?? ""
     let essence = type.bytes.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
     guard
@@ -190,7 +184,7 @@ struct HTTPOpBindings {
           && essence.hasSuffix("+json")
     else { return .bytes(response.body) }
     do {
-      return FlowValue(try host.vm.decodeJSON(response.body))
+      return FlowValue(try vm.decodeJSON(response.body))
     } catch let error as JSONTextError {
       let place = HTTPTask.shown(response.url)
       throw FlowError(.error, "'\(place)': \(error.message)")

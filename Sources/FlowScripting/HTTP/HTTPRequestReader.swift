@@ -73,9 +73,7 @@ struct HTTPRequestReader {
     self.method = method
     isOp = false
     if method != nil || arguments.call.kind(arguments.place(1)) != .table {
-      guard
-        let value = try HTTPTexts(host: arguments.host).text(
-          try arguments.call.value(arguments.place(1))),
+      guard let value = try arguments.text(try arguments.call.value(arguments.place(1))),
         !value.isNumber
       else { throw arguments.wrong(1, expected: method == nil ? "string or table" : "string") }
       url = value.text
@@ -197,7 +195,7 @@ struct HTTPRequestReader {
 
   private func text(_ field: ByteString) throws -> ByteString? {
     guard let value = options?.value(field) else { return nil }
-    guard let text = try HTTPTexts(host: arguments.host).text(value), !text.isNumber else {
+    guard let text = try arguments.text(value), !text.isNumber else {
       throw options?.wrong(field, expected: "string") ?? wrong(field, "string expected")
     }
     return text.text
@@ -205,7 +203,7 @@ struct HTTPRequestReader {
 
   /// Names and values of a table, in the order of the names; a list has its name for each element.
   private func pairs(_ field: ByteString) throws -> [(name: ByteString, value: HTTPText)] {
-    try HTTPTexts(host: arguments.host).namedTexts(field, of: options) { wrong(field, $0) }
+    try options?.namedTexts(field) { wrong(field, $0) } ?? []
   }
 
   private func proxy() throws -> ByteString? {
@@ -274,7 +272,7 @@ struct HTTPRequestReader {
 
   private func bodyText() throws -> ByteString? {
     guard let value = options?.value("body") else { return nil }
-    guard let text = try HTTPTexts(host: arguments.host).text(value), !text.isNumber else {
+    guard let text = try arguments.text(value), !text.isNumber else {
       throw options?.wrong("body", expected: "string") ?? wrong("body", "string expected")
     }
     return text.text
@@ -302,7 +300,7 @@ struct HTTPRequestReader {
 
   /// `{ path = …, type = …, name = … }`, or the bytes of a file.
   private func file(_ name: ByteString, _ value: LuaValue) throws -> HTTPPart {
-    if let text = try HTTPTexts(host: arguments.host).text(value), !text.isNumber {
+    if let text = try arguments.text(value), !text.isNumber {
       return HTTPPart(name, .bytes(text.text), fileName: name)
     }
     let host = arguments.host
@@ -340,23 +338,19 @@ struct HTTPText {
 extension HTTPRequestReader {
   /// The header lines of a request or a client.
   func headers(_ arguments: Arguments, _ options: Options) throws -> [HTTPHeader] {
-    try HTTPTexts(host: arguments.host).namedTexts("headers", of: options) { wrong("headers", $0) }
-      .map {
-        HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
-      }
+    try options.namedTexts("headers") { wrong("headers", $0) }.map {
+      HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
+    }
   }
 
   func authorization(
     _ arguments: Arguments, _ options: Options
   ) throws -> HTTPRequest.Authorization? {
-    try HTTPTexts(host: arguments.host).authorization(arguments, options) { wrong("auth", $0) }
+    try options.authorization(arguments) { wrong("auth", $0) }
   }
 }
 
-/// Reads the texts of requests and clients.
-struct HTTPTexts {
-  let host: ScriptHost
-
+extension Arguments {
   /// A string, number, boolean or secret as text; nil for anything else.
   func text(_ value: LuaValue) throws -> HTTPText? {
     switch value {
@@ -377,13 +371,16 @@ struct HTTPTexts {
     default: return nil
     }
   }
+}
 
+extension Options {
   /// The texts of a table with string keys, in the order of the keys; a list has its name for each
   /// element.
   func namedTexts(
-    _ field: ByteString, of options: Options?, _ wrong: (String) -> any Error
+    _ field: ByteString, _ wrong: (String) -> any Error
   ) throws -> [(name: ByteString, value: HTTPText)] {
-    guard let table = try options?.table(field) else { return [] }
+    guard let table = try table(field) else { return [] }
+    let host = arguments.host
     var found: [(name: ByteString, value: HTTPText)] = []
     for (key, value) in try host.vm.pairs(of: table) {
       guard case .string(let name) = key else {
@@ -398,7 +395,7 @@ struct HTTPTexts {
       for each in values {
         if case .boolean(let flag) = each {
           found.append((name, HTTPText(text: flag ? "true" : "false")))
-        } else if let text = try text(each) {
+        } else if let text = try arguments.text(each) {
           found.append((name, text))
         } else {
           throw wrong(
@@ -415,17 +412,17 @@ struct HTTPTexts {
 
   /// `auth`: a token, or `{ user = …, password = … }`.
   func authorization(
-    _ arguments: Arguments, _ options: Options, _ wrong: (String) -> any Error
+    _ arguments: Arguments, _ wrong: (String) -> any Error
   ) throws -> HTTPRequest.Authorization? {
-    guard let value = options.value("auth") else { return nil }
-    if let token = try text(value), !token.isNumber { return .bearer(token.text) }
+    guard let value = value("auth") else { return nil }
+    if let token = try arguments.text(value), !token.isNumber { return .bearer(token.text) }
     guard case .reference(let table) = value, table.kind == .table else {
-      throw options.wrong("auth", expected: "secret, string or table")
+      throw self.wrong("auth", expected: "secret, string or table")
     }
     let fields = try Options(
-      arguments, options.index, try host.vm.pairs(of: table), ["user", "password"], of: "auth")
-    guard let user = try text(fields.value("user") ?? .nil),
-      let password = try text(fields.value("password") ?? .nil)
+      arguments, index, try arguments.host.vm.pairs(of: table), ["user", "password"], of: "auth")
+    guard let user = try arguments.text(fields.value("user") ?? .nil),
+      let password = try arguments.text(fields.value("password") ?? .nil)
     else { throw wrong("{ user = string, password = string or secret } expected") }
     return .basic(user: user.text, password: password.text)
   }

@@ -18,10 +18,10 @@ struct HTTPResponseBindings {
     case "elapsed": return call.answer(.number(response.elapsed.inSeconds))
     case "saved": return call.answer(response.saved.map { .string($0) } ?? .nil)
     case "body":
-      try HTTPResponseBindings(host: host).checkWhole(response, call, "body")
+      try Self(host: host).checkWhole(response, call, "body")
       return response.body.bytes.withUnsafeBytes { call.answer(bytes: $0) }
     case "headers":
-      return call.answer(.reference(try HTTPResponseBindings(host: host).headers(of: response)))
+      return call.answer(.reference(try Self(host: host).headers(of: response)))
     case "timings":
       let timings = response.timings
       let fields: [(ByteString, Duration)] = [
@@ -61,8 +61,8 @@ struct HTTPResponseBindings {
   static var methods: LuaFields<BoundMethod> {
     [
       "json": BoundMethod { host, call in
-        let (response, arguments) = try HTTPResponseBindings(host: host).response(call, "json")
-        try HTTPResponseBindings(host: host).checkWhole(response, call, "json")
+        let (response, arguments) = try Self(host: host).response(call, "json")
+        try Self(host: host).checkWhole(response, call, "json")
         let options = try JSONReading(arguments, 1)
         do {
           return call.answer(try host.vm.decodeJSON(response.body, options))
@@ -72,7 +72,7 @@ struct HTTPResponseBindings {
         }
       },
       "values": BoundMethod { host, call in
-        let (response, arguments) = try HTTPResponseBindings(host: host).response(call, "values")
+        let (response, arguments) = try Self(host: host).response(call, "values")
         let name = try arguments.string(1).lowercased
         let values = response.headers.filter { $0.name == name }.map {
           LuaValue.string($0.value)
@@ -80,16 +80,16 @@ struct HTTPResponseBindings {
         return call.answer(.reference(try host.vm.makeTable(values: values)))
       },
       "chunks": BoundMethod { host, call in
-        let (response, _) = try HTTPResponseBindings(host: host).response(call, "chunks")
-        return try HTTPResponseBindings(host: host).iterator(HTTPBodyReader(response), call)
+        let (response, _) = try Self(host: host).response(call, "chunks")
+        return try Self(host: host).iterator(HTTPBodyReader(response), call)
       },
       "events": BoundMethod { host, call in
-        let (response, _) = try HTTPResponseBindings(host: host).response(call, "events")
-        return try HTTPResponseBindings(host: host).iterator(
+        let (response, _) = try Self(host: host).response(call, "events")
+        return try Self(host: host).iterator(
           HTTPBodyReader(response, events: ServerSentEvents()), call)
       },
       "close": BoundMethod { host, call in
-        let (response, _) = try HTTPResponseBindings(host: host).response(call, "close")
+        let (response, _) = try Self(host: host).response(call, "close")
         response.stream?.close()
         return call.answer()
       },

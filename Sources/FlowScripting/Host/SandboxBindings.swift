@@ -21,14 +21,14 @@ package struct SandboxBindings {
       }
       if !arguments.isNil(1) {
         let options = try arguments.options(1, known: ["read", "write", "net", "run"])
-        sandbox.grants += try SandboxBindings(host: host).grants(options, "read", .execute)
-        sandbox.grants += try SandboxBindings(host: host).grants(options, "write", .write)
+        sandbox.grants += try Self(host: host).grants(options, "read", .execute)
+        sandbox.grants += try Self(host: host).grants(options, "write", .write)
         sandbox.allowsNetwork = try options.boolean("net") ?? false
         sandbox.allowsPrograms = try options.boolean("run") ?? false
       }
       if sandbox.allowsPrograms { sandbox.grants += Sandbox.programs }
       do throws(SystemError) {
-        try SandboxBindings(host: host).enter(&sandbox)
+        try Self(host: host).enter(&sandbox)
       } catch {
         let advice =
           error.code == EAGAIN

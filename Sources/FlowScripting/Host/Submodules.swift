@@ -16,7 +16,7 @@ extension ScriptHost {
       FlowBindings(host: self).install()
       DispatcherBindings(host: self).install()
       try MachineBindings(host: self).install()
-      InputBindings(host: self).install()
+      ExecBindings(host: self).installRead()
       KeepingBindings(host: self).install()
       SandboxBindings(host: self).install()
       installRemote()

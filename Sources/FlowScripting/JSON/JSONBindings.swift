@@ -11,12 +11,12 @@ struct JSONBindings {
     let module = try host.vm.makeTable(fields: [("null", try host.vm.makeJSONNull())])
     try host.vm.set(
       functions: [
-        "decode": host.bind { host, call in try JSONBindings(host: host).decode(call) },
-        "encode": host.bind { host, call in try JSONBindings(host: host).encode(call) },
-        "array": host.bind { host, call in try JSONBindings(host: host).mark(call, "array") },
-        "object": host.bind { host, call in try JSONBindings(host: host).mark(call, "object") },
-        "read": host.bind { host, call in try JSONBindings(host: host).read(call) },
-        "write": host.bind { host, call in try JSONBindings(host: host).write(call) },
+        "decode": host.bind { host, call in try Self(host: host).decode(call) },
+        "encode": host.bind { host, call in try Self(host: host).encode(call) },
+        "array": host.bind { host, call in try Self(host: host).mark(call, "array") },
+        "object": host.bind { host, call in try Self(host: host).mark(call, "object") },
+        "read": host.bind { host, call in try Self(host: host).read(call) },
+        "write": host.bind { host, call in try Self(host: host).write(call) },
         "lines": host.bind { host, call in
           let made = try JSONLines(host, call)
           let value = try host.vm.value(of: made, lines)
@@ -78,7 +78,7 @@ struct JSONBindings {
       do {
         return call.answer(try host.vm.decodeJSON(text, options))
       } catch {
-        throw JSONBindings(host: host).textError(call, error, in: "json.read", of: path)
+        throw Self(host: host).textError(call, error, in: "json.read", of: path)
       }
     }
   }

@@ -2,7 +2,7 @@
 internal import FlowSystem
 @_spi(Scripting) package import LuaVM
 
-/// Waits of code that can't be parked: of the main chunk, and of code below a C function.
+/// Waits of code that can't be parked, of the main chunk and of code below a C function, and waits for helper threads.
 extension ScriptHost: LuaScheduler {
   /// Runs the loop until the wait is ready, or until the waiting code has to stop.
   package func pump(_ wait: LuaWait) {
@@ -55,6 +55,21 @@ extension ScriptHost: LuaScheduler {
         traceback: vm.traceback(level: 1))
       wait.fail(raise(error))
     }
+  }
+
+  /// Performs `work` on a helper thread while the script waits, and returns the results that `answer`
+  /// makes of its result. The script's other code continues meanwhile, and a virtual clock stands still.
+  ///
+  /// Work that takes long looks at its `Cancellation`, which is requested when the waiting code is
+  /// stopped; its result is then dropped. Its error is raised at the script's line. `failed` is called in
+  /// both cases, on the thread of the host. `memory` is where the result counts until the script has it.
+  func offload<Result: Sendable>(
+    _ call: LuaCall, in memory: CollectedBytes? = nil,
+    _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Result,
+    failed: (() -> Void)? = nil,
+    answer: @escaping (LuaCall, Result) throws -> LuaAnswer
+  ) throws -> LuaAnswer {
+    try call.wait(OffloadWait(self, memory, work, failed: failed, answer: answer))
   }
 }
 
@@ -119,7 +134,7 @@ struct CodeInPlace {
 }
 
 /// Waits for the result of work on a helper thread.
-final class OffloadWait<Success: Sendable>: LuaWait {
+private final class OffloadWait<Success: Sendable>: LuaWait {
   private let host: ScriptHost
   private let memory: CollectedBytes?
   private let cancellation = Cancellation()

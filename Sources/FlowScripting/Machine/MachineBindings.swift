@@ -18,13 +18,13 @@ struct MachineBindings {
     [
       "with": BoundMethod(PolicyBindings.with),
       "start": BoundMethod { host, call in
-        return call.answer(try MachineBindings(host: host).start(call, "start"), host.types.run)
+        return call.answer(try Self(host: host).start(call, "start"), host.types.run)
       },
       "run": BoundMethod { host, call in
-        return try host.waitAndAnswer(call, try MachineBindings(host: host).start(call, "run"))
+        return try host.waitAndAnswer(call, try Self(host: host).start(call, "run"))
       },
       "continue": BoundMethod { host, call in
-        let (machine, arguments) = try MachineBindings(host: host).machine(call, "continue")
+        let (machine, arguments) = try Self(host: host).machine(call, "continue")
         let step = try arguments.step(1, of: machine)
         let (result, state) = try arguments.resultAndState()
         var history: [Int] = []
@@ -38,7 +38,7 @@ struct MachineBindings {
         return call.answer(run, host.types.run)
       },
       "transition": BoundMethod { host, call in
-        let (machine, arguments) = try MachineBindings(host: host).machine(call, "transition")
+        let (machine, arguments) = try Self(host: host).machine(call, "transition")
         let step = try arguments.step(1, of: machine)
         let (result, state) = try arguments.resultAndState()
         let answer = MachineAnswerBox()
@@ -47,8 +47,7 @@ struct MachineBindings {
         ) { answer.decision = $0 }
         let finish = { [unowned host] (call: LuaCall) throws -> LuaAnswer in
           if let error = host.outcomeError(of: run) { throw host.raise(error) }
-          return call.answer(
-            try MachineBindings(host: host).values(of: answer.decision, state, machine))
+          return call.answer(try Self(host: host).values(of: answer.decision, state, machine))
         }
         if run.isConcluded { return try finish(call) }
         try host.checkWait(for: run)
@@ -56,15 +55,15 @@ struct MachineBindings {
           TaskWait(run, for: host.waitingTask, deadline: nil, answer: finish))
       },
       "check": BoundMethod { host, call in
-        let (machine, _) = try MachineBindings(host: host).machine(call, "check")
+        let (machine, _) = try Self(host: host).machine(call, "check")
         return call.answer(try host.vm.table(of: machine.check()))
       },
       "dot": BoundMethod { host, call in
-        let (machine, arguments) = try MachineBindings(host: host).machine(call, "dot")
+        let (machine, arguments) = try Self(host: host).machine(call, "dot")
         return try host.answer(call, .bytes(machine.dot(try arguments.dotOptions(1))))
       },
       "mermaid": BoundMethod { host, call in
-        let (machine, _) = try MachineBindings(host: host).machine(call, "mermaid")
+        let (machine, _) = try Self(host: host).machine(call, "mermaid")
         return try host.answer(call, .bytes(machine.mermaid()))
       },
     ]

@@ -52,14 +52,14 @@ struct MachinePartBindings {
   func install() throws {
     host.define("forward") { host, call in
       let step = try Arguments(host, call, "forward").name(1)
-      return try MachinePartBindings(host: host).answer(call, .forward(to: step))
+      return try Self(host: host).answer(call, .forward(to: step))
     }
     host.define("back") { host, call in
       let arguments = Arguments(host, call, "back")
-      return try MachinePartBindings(host: host).answer(
+      return try Self(host: host).answer(
         call, .back(to: arguments.isNil(1) ? nil : try arguments.name(1)))
     }
-    host.define("stay") { host, call in try MachinePartBindings(host: host).answer(call, .stay) }
+    host.define("stay") { host, call in try Self(host: host).answer(call, .stay) }
     host.define("on") { host, call in
       let arguments = Arguments(host, call, "on")
       let event = try arguments.name(1)

@@ -10,8 +10,7 @@ struct ContextBindings {
       "get": BoundMethod(
         takesKey: true,
         direct: { host, call in
-          guard !call.hasArgument, let context = ContextBindings(host: host).unmanagedContext(call)
-          else {
+          guard !call.hasArgument, let context = Self(host: host).unmanagedContext(call) else {
             return call.pass()
           }
           let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
@@ -19,8 +18,8 @@ struct ContextBindings {
           return call.answer(copyOf: context._withUnsafeGuaranteedRef { $0.get(key) })
         }
       ) { host, call in
-        let context = try ContextBindings(host: host).context(call, "get")
-        let key = try ContextBindings(host: host).key(call, "get")
+        let context = try Self(host: host).context(call, "get")
+        let key = try Self(host: host).key(call, "get")
         if context.isGuarded, let error = context.refusal(reading: key) {
           throw host.usage(call, "bad use of 'get' (\(error.message))")
         }
@@ -28,17 +27,17 @@ struct ContextBindings {
         if host.isWorker, found == nil { try host.checkVisible(key, context, call) }
         if call.count < 3 || call.isNil(3) {
           guard let found else {
-            throw ContextBindings(host: host).end(context, context.bucket.missingInput(key))
+            throw Self(host: host).end(context, context.bucket.missingInput(key))
           }
           return try host.answer(call, try host.shared(found, key, in: context.bucket))
         }
-        let type = try ContextBindings(host: host).typeArgument(call)
+        let type = try Self(host: host).typeArgument(call)
         guard let found else {
           if type.isOptional { return call.answer(.nil) }
-          throw ContextBindings(host: host).end(context, context.bucket.missingInput(key))
+          throw Self(host: host).end(context, context.bucket.missingInput(key))
         }
         if let wanted = type.mismatch(found) {
-          throw ContextBindings(host: host).end(
+          throw Self(host: host).end(
             context,
             .mismatchedInput(
               host.loop.keys.name(of: key), context.bucket.shown(found, of: key), wanted: wanted,
@@ -49,8 +48,7 @@ struct ContextBindings {
       "set": BoundMethod(
         takesKey: true,
         direct: { host, call in
-          guard call.hasValue, let context = ContextBindings(host: host).unmanagedContext(call)
-          else {
+          guard call.hasValue, let context = Self(host: host).unmanagedContext(call) else {
             return call.pass()
           }
           // Beyond a memory limit it isn't kept.
@@ -62,8 +60,8 @@ struct ContextBindings {
           return call.answer()
         }
       ) { host, call in
-        let context = try ContextBindings(host: host).context(call, "set")
-        let key = try ContextBindings(host: host).key(call, "set")
+        let context = try Self(host: host).context(call, "set")
+        let key = try Self(host: host).key(call, "set")
         if call.count < 3 {
           throw Arguments(host, call, method: "set").wrong(2, expected: "value")
         }
@@ -81,14 +79,14 @@ struct ContextBindings {
         return call.answer()
       },
       "has": BoundMethod { host, call in
-        let context = try ContextBindings(host: host).context(call, "has")
-        let key = try ContextBindings(host: host).key(call, "has")
+        let context = try Self(host: host).context(call, "has")
+        let key = try Self(host: host).key(call, "has")
         let isThere = context.has(key)
         if host.isWorker, !isThere { try host.checkVisible(key, context, call) }
         return call.answer(.boolean(isThere))
       },
       "log": BoundMethod { host, call in
-        let context = try ContextBindings(host: host).context(call, "log")
+        let context = try Self(host: host).context(call, "log")
         try host.checkMemory()
         if call.count == 2, let text = call.bytes(2) {
           context.log(text)
@@ -103,24 +101,24 @@ struct ContextBindings {
           }
         }
         // A `__tostring` may have ended the op.
-        try ContextBindings(host: host).context(call, "log").log(ByteString(line))
+        try Self(host: host).context(call, "log").log(ByteString(line))
         return call.answer()
       },
       "defer": BoundMethod { host, call in
-        let context = try ContextBindings(host: host).context(call, "defer")
+        let context = try Self(host: host).context(call, "defer")
         let function = try Arguments(host, call, method: "defer").function(1)
         context.addCleanup(ScriptCleanup(host, function))
         return call.answer()
       },
       "progress": BoundMethod { host, call in
-        let context = try ContextBindings(host: host).context(call, "progress")
+        let context = try Self(host: host).context(call, "progress")
         let arguments = Arguments(host, call, method: "progress")
         let done = try arguments.amount(1)
         context.progress(done, of: arguments.isNil(2) ? nil : try arguments.amount(2))
         return call.answer()
       },
       "fail": BoundMethod { host, call in
-        let context = try ContextBindings(host: host).context(call, "fail")
+        let context = try Self(host: host).context(call, "fail")
         let arguments = Arguments(host, call, method: "fail")
         if case let value = try call.value(2), host.isError(value),
           case .reference(let table) = value
@@ -128,15 +126,15 @@ struct ContextBindings {
           context.fail(try host.flowError(table: table))
           throw LuaError(value: value, message: "")
         }
-        let message = try ContextBindings(host: host).failureMessage(arguments)
-        let fields = try ContextBindings(host: host).failureFields(arguments)
+        let message = try Self(host: host).failureMessage(arguments)
+        let fields = try Self(host: host).failureFields(arguments)
         let table = try host.makeError(
           FlowError(
             .error, message, op: context.displayName,
             traceback: host.vm.traceback(level: 1)
           ).with { $0.path = context.path }, fields: fields)
         let error = try host.flowError(table: table)
-        try ContextBindings(host: host).context(call, "fail").fail(error)
+        try Self(host: host).context(call, "fail").fail(error)
         throw LuaError(value: .reference(table), message: message)
       },
     ]
@@ -145,7 +143,7 @@ struct ContextBindings {
   /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.lane`, `ctx.key`, `ctx.run`, `ctx.error`.
   static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let name = call.bytes(2)?.description ?? "__index"
-    let context = try ContextBindings(host: host).context(call, name)
+    let context = try Self(host: host).context(call, name)
     switch name {
     case "name": return try host.answer(call, .bytes(context.displayName))
     case "attempt": return call.answer(.integer(Int64(context.attempt)))
@@ -161,9 +159,7 @@ struct ContextBindings {
       throw host.usage(call, "ctx.run isn't there in a worker: the run is the main thread's")
     case "run": return call.answer(context.run, host.types.run)
     default:
-      if call.kind(2) == .string,
-        context.bucket.has(try ContextBindings(host: host).key(call, name))
-      {
+      if call.kind(2) == .string, context.bucket.has(try Self(host: host).key(call, name)) {
         throw host.usage(
           call, "ctx has no field '\(name)': ctx:get \"\(name)\" reads the data")
       }

@@ -29,7 +29,7 @@ struct OpBindings {
       case .function:
         op = Op(name: name, body: ScriptOpBody(host, try arguments.function(2)))
       case .table:
-        op = try OpBindings(host: host).makeOp(name, arguments)
+        op = try Self(host: host).makeOp(name, arguments)
       default:
         throw arguments.wrong(2, expected: "function or table")
       }
@@ -69,11 +69,11 @@ struct OpBindings {
       "with": BoundMethod(PolicyBindings.with),
       "start": BoundMethod { host, call in
         let arguments = Arguments(host, call, method: "start")
-        return call.answer(try OpBindings(host: host).start(arguments), host.types.run)
+        return call.answer(try Self(host: host).start(arguments), host.types.run)
       },
       "run": BoundMethod { host, call in
         let arguments = Arguments(host, call, method: "run")
-        return try host.waitAndAnswer(call, try OpBindings(host: host).start(arguments))
+        return try host.waitAndAnswer(call, try Self(host: host).start(arguments))
       },
     ]
   }
@@ -84,7 +84,7 @@ struct OpBindings {
         guard let op = call.object(1, host.types.op) else {
           throw Arguments(host, call, method: "op").wrongSelf("op")
         }
-        return call.answer(try host.value(of: try OpBindings(host: host).bound(op, call)))
+        return call.answer(try host.value(of: try Self(host: host).bound(op, call)))
       }
     ]
   }
@@ -147,7 +147,7 @@ struct OpBindings {
     case "primary_output": return try host.answer(call, op.primaryOutput)
     case "retry":
       return call.answer(
-        try op.retry.map { .reference(try OpBindings(host: host).table(of: $0)) } ?? .nil)
+        try op.retry.map { .reference(try Self(host: host).table(of: $0)) } ?? .nil)
     case "timeout": return call.answer(op.timeout.map { .number($0.inSeconds) } ?? .nil)
     case "grace": return call.answer(op.grace.map { .number($0.inSeconds) } ?? .nil)
     case "memory":

@@ -148,7 +148,7 @@ extension ScriptHost {
     }
     if ops.contains(.readFile) { register(ReadFileOp()) }
     if ops.contains(.writeFile) { register(WriteFileOp()) }
-    if ops.contains(.http) { HTTPOpBindings(host: self).register() }
+    if ops.contains(.http) { HTTPOpBindings.register(on: self) }
     guard ops.contains(.exec) else { return }
     registerDescribed(
       OpClass("ExecOp", doc: ExecOp.docText) {

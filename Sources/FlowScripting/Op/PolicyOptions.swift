@@ -189,13 +189,13 @@ struct PolicyBindings {
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
     try policy.checkKeeping(of: op, options)
-    let placed = policy.keeping(try PolicyBindings(host: host).op(op, with: policy, options))
+    let placed = policy.keeping(try Self(host: host).op(op, with: policy, options))
     return (placed, policy.retry, policy.timeout, policy.grace, policy.undo(of: placed))
   }
 
   /// An op that runs on the thread and with the memory of a policy; the op itself if it already does.
   func op(_ op: Op, with policy: PolicyOptions, _ options: Options) throws -> Op {
-    let placed = try PolicyBindings(host: host).op(op, on: policy.thread, options)
+    let placed = try Self(host: host).op(op, on: policy.thread, options)
     if policy.memory == nil, policy.tags == nil, placed === op { return op }
     guard let body = placed.body as? WorkerOpBody else {
       if let problem = Self.problem(ofMemory: policy.memory ?? op.memoryLimit)
@@ -205,7 +205,7 @@ struct PolicyBindings {
       }
       return placed
     }
-    return placed.withBody(try PolicyBindings(host: host).body(body, policy, options))
+    return placed.withBody(try Self(host: host).body(body, policy, options))
   }
 
   /// A body with the limit and the tags of a policy.
@@ -287,7 +287,7 @@ struct PolicyBindings {
       return ScriptOpBody(host, function)
     }
     let body = try workerBody(function, options, of: name).placed(thread, RemoteTags())
-    return try PolicyBindings(host: host).body(body, policy, options)
+    return try Self(host: host).body(body, policy, options)
   }
 
   /// `Op:with { … }`.
@@ -302,7 +302,7 @@ struct PolicyBindings {
       throw arguments.wrong(1, "field 'name': a name is a non-empty string")
     }
     try policy.checkKeeping(of: op, options)
-    let placed = try PolicyBindings(host: host).op(op, with: policy, options)
+    let placed = try Self(host: host).op(op, with: policy, options)
     let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
       effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),

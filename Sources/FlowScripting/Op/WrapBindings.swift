@@ -68,7 +68,7 @@ struct WrapBindings {
     if task.isConcluded { return try answer(call, inner, context, task) }
     return try call.wait(
       TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
-        try WrapBindings(host: host).answer($0, inner, context, task)
+        try Self(host: host).answer($0, inner, context, task)
       })
   }
 
@@ -104,7 +104,7 @@ struct WrapBindings {
     try host.service {
       let maker = try host.vm.loadOwn(Self.wrapperChunk, name: "=[flow]")
       let run = try host.vm.makeFunction(
-        host.bind { host, call in try WrapBindings(host: host).runWrapped(call) })
+        host.bind { host, call in try Self(host: host).runWrapped(call) })
       guard case .reference(let made)? = try host.vm.call(maker, [.reference(run)]).first else {
         throw LuaError(.runtime, "flow.wrap made no function")
       }

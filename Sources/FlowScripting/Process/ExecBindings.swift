@@ -9,7 +9,7 @@ struct ExecBindings {
     TerminalBindings.install(in: host)
     host.define("exec") { host, call in
       try host.check(.programs, call, "exec")
-      var (request, check) = try ExecBindings(host: host).processRequest(
+      var (request, check) = try Self(host: host).processRequest(
         OpArguments(Arguments(host, call, "exec")), canWrite: true)
       request.label = host.currentOp?.displayName
       if let problem = host.loop.processReplacement?.problem(with: request) {
@@ -103,13 +103,11 @@ struct ExecBindings {
       return try ProgramMethods.of(host).methods[name].map { call.answer(.reference($0)) }
     }
   }
-}
 
-/// `flow.read`.
-struct InputBindings {
-  let host: ScriptHost
+  // MARK: Standard input
 
-  func install() {
+  /// Defines `flow.read`.
+  func installRead() {
     host.define("read") { host, call in
       try host.checkAllowed(.files, call, "read")
       if host.sessionReadsInput {
@@ -117,8 +115,7 @@ struct InputBindings {
           call,
           "bad use of 'read' (a session reads the standard input itself; io.read reads a line)")
       }
-      let wait = InputWait(
-        host, try InputBindings(host: host).inputFormats(Arguments(host, call, "read")))
+      let wait = InputWait(host, try Self(host: host).inputFormats(Arguments(host, call, "read")))
       wait.start()
       return try call.wait(wait)
     }

@@ -27,17 +27,16 @@ private struct ProgramBindings {
   func makeMethods() throws -> ProgramMethods {
     ProgramMethods(
       methods: [
-        "lines": try host.vm.makeFunction(host.bind { try ProgramBindings(host: $0).lines($1) }),
-        "write": try host.vm.makeFunction(host.bind { try ProgramBindings(host: $0).write($1) }),
-        "close_stdin": try host.vm.makeFunction(
-          host.bind { try ProgramBindings(host: $0).closeInput($1) }),
+        "lines": try host.vm.makeFunction(host.bind { try Self(host: $0).lines($1) }),
+        "write": try host.vm.makeFunction(host.bind { try Self(host: $0).write($1) }),
+        "close_stdin": try host.vm.makeFunction(host.bind { try Self(host: $0).closeInput($1) }),
       ],
       lines: try host.vm.defineObjectType(
         "lines", of: ProgramLines.self, methods: [:],
         metamethods: { [unowned host] _ in
           [
-            "__call": LuaMethod(host.bind { try ProgramBindings(host: $0).nextLine($1) }),
-            "__close": LuaMethod(host.bind { try ProgramBindings(host: $0).closeLines($1) }),
+            "__call": LuaMethod(host.bind { try Self(host: $0).nextLine($1) }),
+            "__close": LuaMethod(host.bind { try Self(host: $0).closeLines($1) }),
             "__tostring": LuaMethod(
               host.bind { _, call in call.answer(.string("lines of a program")) }),
           ]

@@ -9,8 +9,8 @@ struct RunBindings {
   static var methods: LuaFields<BoundMethod> {
     TaskBindings.methods(of: "run") + [
       "summary": BoundMethod { host, call in
-        let (run, arguments) = try RunBindings(host: host).run(call, "summary")
-        RunBindings(host: host).noteRead(ofAllIn: run)
+        let (run, arguments) = try Self(host: host).run(call, "summary")
+        Self(host: host).noteRead(ofAllIn: run)
         var options = host.reporting.summaryOptions
         if !arguments.isNil(1) {
           let given = try arguments.options(1, known: ["time", "durations", "full"])
@@ -26,17 +26,17 @@ struct RunBindings {
         return try host.answer(call, .bytes(run.summary(options)))
       },
       "events": BoundMethod { host, call in
-        let (run, _) = try RunBindings(host: host).run(call, "events")
-        RunBindings(host: host).noteRead(ofAllIn: run)
-        return call.answer(.reference(try RunBindings(host: host).events(of: run)))
+        let (run, _) = try Self(host: host).run(call, "events")
+        Self(host: host).noteRead(ofAllIn: run)
+        return call.answer(.reference(try Self(host: host).events(of: run)))
       },
       "dot": BoundMethod { host, call in
-        let (run, _) = try RunBindings(host: host).run(call, "dot")
+        let (run, _) = try Self(host: host).run(call, "dot")
         host.ending.describesFlows = true
-        RunBindings(host: host).noteRead(ofAllIn: run)
+        Self(host: host).noteRead(ofAllIn: run)
         return try host.answer(call, .bytes(run.dot()))
       },
-    ] + RunFileBindings.methods
+    ] + fileMethods
   }
 
   static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
@@ -113,35 +113,22 @@ struct RunBindings {
     }
     return list
   }
-}
 
-extension Run {
-  /// The run as a page for a browser (HTML), which needs nothing else: `--timeline` of flowlua. A run that
-  /// hasn't ended is shown as far as it is. Called on the loop's thread.
-  public func timeline() -> ByteString { TimelinePage.text(of: [TimelinePage.Entry(self)]) }
+  // MARK: Views of a run that are files
 
-  /// The run as Chrome trace events in JSON, which Perfetto shows: `--trace` of flowlua. The waits
-  /// of scripts are in it only with that option. Called on the loop's thread.
-  public func trace() -> ByteString { RunTrace.text(of: [RunSpans(self)]) }
-}
-
-/// Views of a run that are files: `report`, `timeline`, `trace`, `otlp`.
-struct RunFileBindings {
-  let host: ScriptHost
-
-  static var methods: LuaFields<BoundMethod> {
+  private static var fileMethods: LuaFields<BoundMethod> {
     [
       "report": BoundMethod { host, call in
-        try RunFileBindings(host: host).give(call, "report") { $0.report() }
+        try Self(host: host).give(call, "report") { $0.report() }
       },
       "timeline": BoundMethod { host, call in
-        try RunFileBindings(host: host).give(call, "timeline") { $0.timeline() }
+        try Self(host: host).give(call, "timeline") { $0.timeline() }
       },
       "trace": BoundMethod { host, call in
-        try RunFileBindings(host: host).give(call, "trace") { $0.trace() }
+        try Self(host: host).give(call, "trace") { $0.trace() }
       },
       "otlp": BoundMethod { host, call in
-        try RunFileBindings(host: host).give(call, "otlp", problem: SpanFile.problem) {
+        try Self(host: host).give(call, "otlp", problem: SpanFile.problem) {
           host.otlp(of: $0)
         }
       },
@@ -155,8 +142,8 @@ struct RunFileBindings {
     problem: @escaping @Sendable (ByteString) -> ByteString? = { _ in nil },
     _ text: (Run) -> ByteString
   ) throws -> LuaAnswer {
-    let (run, arguments) = try RunBindings(host: host).run(call, function)
-    RunBindings(host: host).noteRead(ofAllIn: run)
+    let (run, arguments) = try run(call, function)
+    noteRead(ofAllIn: run)
     if arguments.isNil(1) { return try host.answer(call, .bytes(text(run))) }
     try host.check(.files, call, "run:\(function)")
     let path = try arguments.string(1)
@@ -170,6 +157,16 @@ struct RunFileBindings {
       call.answer()
     }
   }
+}
+
+extension Run {
+  /// The run as a page for a browser (HTML), which needs nothing else: `--timeline` of flowlua. A run that
+  /// hasn't ended is shown as far as it is. Called on the loop's thread.
+  public func timeline() -> ByteString { TimelinePage.text(of: [TimelinePage.Entry(self)]) }
+
+  /// The run as Chrome trace events in JSON, which Perfetto shows: `--trace` of flowlua. The waits
+  /// of scripts are in it only with that option. Called on the loop's thread.
+  public func trace() -> ByteString { RunTrace.text(of: [RunSpans(self)]) }
 }
 
 /// How summaries and traces of a host's runs begin.

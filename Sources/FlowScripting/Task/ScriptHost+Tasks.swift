@@ -155,19 +155,4 @@ extension ScriptHost {
     let value = try vm.value(of: run, types.run)
     return try call.wait(TaskWait(run, for: waitingTask, deadline: nil) { $0.answer(value) })
   }
-
-  /// Performs `work` on a helper thread while the script waits, and returns the results that `answer`
-  /// makes of its result. The script's other code continues meanwhile, and a virtual clock stands still.
-  ///
-  /// Work that takes long looks at its `Cancellation`, which is requested when the waiting code is
-  /// stopped; its result is then dropped. Its error is raised at the script's line. `failed` is called in
-  /// both cases, on the thread of the host. `memory` is where the result counts until the script has it.
-  func offload<Result: Sendable>(
-    _ call: LuaCall, in memory: CollectedBytes? = nil,
-    _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Result,
-    failed: (() -> Void)? = nil,
-    answer: @escaping (LuaCall, Result) throws -> LuaAnswer
-  ) throws -> LuaAnswer {
-    try call.wait(OffloadWait(self, memory, work, failed: failed, answer: answer))
-  }
 }

@@ -24,13 +24,13 @@ struct TaskBindings {
         let (task, arguments) = try host.task(call, "await", kind)
         let limit = try TimedWaits.limit(arguments)
         task.markObserved()
-        if task.isConcluded { return try TaskBindings(host: host).outcome(call, task) }
-        try TaskBindings(host: host).checkLoop(of: task, call)
+        if task.isConcluded { return try Self(host: host).outcome(call, task) }
+        try Self(host: host).checkLoop(of: task, call)
         if let limit { return try call.wait(StoppingWait(host, task, limit)) }
         try host.checkWait(for: task)
         return try call.wait(
           TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
-            try TaskBindings(host: host).outcome($0, task)
+            try Self(host: host).outcome($0, task)
           })
       },
       "wait": BoundMethod { host, call in
@@ -38,7 +38,7 @@ struct TaskBindings {
         let deadline =
           arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.duration(1))
         if task.isConcluded { return call.answer(.boolean(true)) }
-        try TaskBindings(host: host).checkLoop(of: task, call)
+        try Self(host: host).checkLoop(of: task, call)
         if deadline == nil { try host.checkWait(for: task) }
         return try call.wait(
           TaskWait(task, for: deadline == nil ? host.waitingTask : nil, deadline: deadline) {
@@ -63,7 +63,7 @@ struct TaskBindings {
         }
         task.cancel()
         if task.isConcluded { return call.answer() }
-        try TaskBindings(host: host).checkLoop(of: task, call)
+        try Self(host: host).checkLoop(of: task, call)
         return try call.wait(TaskWait(task, for: host.waitingTask, deadline: nil) { $0.answer() })
       }
     ]
@@ -80,7 +80,7 @@ struct TaskBindings {
     {
       return field
     }
-    if let field = try TaskBindings(host: host).taskField(call, task) { return field }
+    if let field = try Self(host: host).taskField(call, task) { return field }
     if task is HTTPTask, let name = call.bytes(2)?.description,
       (HTTPResponseBindings.fields + HTTPResponseBindings.methods.names).contains(name)
     {
@@ -137,9 +137,7 @@ struct TaskBindings {
 }
 
 /// The methods of the result of `flow.context()`.
-struct TaskContextBindings {
-  let host: ScriptHost
-
+enum TaskContextBindings {
   static var methods: LuaFields<BoundMethod> {
     [
       "set_result": settling(

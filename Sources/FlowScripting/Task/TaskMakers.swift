@@ -21,13 +21,13 @@ struct TaskMakers {
     }
     host.define("failed") { host, call in
       let error = try host.error(Arguments(host, call, "failed"), 1)
-      return call.answer(TaskMakers(host: host).settled(error, call), host.types.task)
+      return call.answer(Self(host: host).settled(error, call), host.types.task)
     }
     host.define("cancelled") { host, call in
       let arguments = Arguments(host, call, "cancelled")
       let reason = arguments.isNil(1) ? nil : try arguments.string(1)
       return call.answer(
-        TaskMakers(host: host).settled(.cancelled(reason: reason), call), host.types.task)
+        Self(host: host).settled(.cancelled(reason: reason), call), host.types.task)
     }
     host.define("with_delay") { host, call in
       let delay = try Arguments(host, call, "with_delay").duration(1)
@@ -47,32 +47,32 @@ struct TaskMakers {
 
   private func installJoins() throws {
     host.define("when_all_succeed") { host, call in
-      let tasks = try TaskMakers(host: host).tasks(Arguments(host, call, "when_all_succeed"), 1)
-      return TaskMakers(host: host).join(.allSucceed, tasks, call) {
-        .reference(try TaskMakers(host: host).list(ofResults: $0))
+      let tasks = try Self(host: host).tasks(Arguments(host, call, "when_all_succeed"), 1)
+      return Self(host: host).join(.allSucceed, tasks, call) {
+        .reference(try Self(host: host).list(ofResults: $0))
       }
     }
     host.define("when_all_finish") { host, call in
-      let tasks = try TaskMakers(host: host).tasks(Arguments(host, call, "when_all_finish"), 1)
-      return TaskMakers(host: host).join(.allFinish, tasks, call) {
-        .reference(try TaskMakers(host: host).outcomes(of: $0))
+      let tasks = try Self(host: host).tasks(Arguments(host, call, "when_all_finish"), 1)
+      return Self(host: host).join(.allFinish, tasks, call) {
+        .reference(try Self(host: host).outcomes(of: $0))
       }
     }
     host.define("when_any_finish") { host, call in
-      let tasks = try TaskMakers(host: host).tasks(
+      let tasks = try Self(host: host).tasks(
         Arguments(host, call, "when_any_finish"), 1, first: "finish")
-      return TaskMakers(host: host).join(.anyFinish, tasks, call) {
+      return Self(host: host).join(.anyFinish, tasks, call) {
         try $0.first.map { try host.luaResult(of: $0) } ?? .nil
       }
     }
     host.define("when_any_succeeds") { host, call in
       let arguments = Arguments(host, call, "when_any_succeeds")
-      let tasks = try TaskMakers(host: host).tasks(arguments, 1, first: "succeed")
+      let tasks = try Self(host: host).tasks(arguments, 1, first: "succeed")
       let options = try arguments.fileOptions(2, known: ["cancel"])
       let cancelsRest = try options.boolean("cancel") ?? false
-      return TaskMakers(host: host).join(.anySucceeds, tasks, call, cancelsRest: cancelsRest) { ended in
+      return Self(host: host).join(.anySucceeds, tasks, call, cancelsRest: cancelsRest) { ended in
         guard let first = ended.first, first.state == .succeeded else {
-          throw try TaskMakers(host: host).failure(ofAll: ended)
+          throw try Self(host: host).failure(ofAll: ended)
         }
         return try host.luaResult(of: first)
       }
@@ -192,18 +192,17 @@ struct ContinuationBindings {
             let place = isThreadFirst ? 2 : 1
             let wanted =
               isThreadFirst
-              ? try ContinuationBindings(host: host).threadName(arguments)
-              : try ContinuationBindings(host: host).threadOption(arguments, 2)
+              ? try Self(host: host).threadName(arguments)
+              : try Self(host: host).threadOption(arguments, 2)
             guard let function = try call.uniqueFunction(arguments.place(place)) else {
               throw arguments.wrong(place, expected: "function")
             }
             guard case .here(let thread) = wanted else {
-              let made = try ContinuationBindings(host: host).continueInWorker(
+              let made = try Self(host: host).continueInWorker(
                 task, continuation, arguments, place, isRemote: wanted == .remote)
               return call.answer(made, host.types.task)
             }
-            let made = ContinuationBindings(host: host).continue(
-              task, continuation, thread, function, call.origin)
+            let made = Self(host: host).continue(task, continuation, thread, function, call.origin)
             return call.answer(made, host.types.task)
           }
         )

@@ -9,7 +9,7 @@ struct TestingBindings {
   /// Makes the module `flow.testing`.
   func makeModule() throws -> LuaReference {
     let run = try host.vm.makeFunction(
-      host.bind { host, call in try TestingBindings(host: host).runTest(call) })
+      host.bind { host, call in try Self(host: host).runTest(call) })
     let digest = try host.vm.makeFunction(
       host.bind { host, call in
         let op = try Arguments(host, call, "code_digest").op(1)

@@ -239,9 +239,7 @@ extension ScriptHost {
   }
 
   /// `needs` or `gives`: key -> type, in the order of the sorted keys.
-  func declaration(
-    _ table: LuaReference, wrong: (String) -> any Error
-  ) throws -> [Declaration] {
+  func declaration(_ table: LuaReference, wrong: (String) -> any Error) throws -> [Declaration] {
     var result: [Declaration] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
