@@ -49,12 +49,12 @@ struct HelpTests {
   func methods() {
     let reader = AnnotationReader()
     let methods: [(String, [String])] = [
-      ("op", Array(ScriptHost.opMethods.names)), ("flow", Array(ScriptHost.flowMethods.names)),
-      ("machine", Array(ScriptHost.machineMethods.names)),
-      ("run", Array(ScriptHost.runMethods.names)),
-      ("task", Array(ScriptHost.taskMethods(of: "task").names)),
-      ("ctx", Array(ScriptHost.contextMethods.names)),
-      ("context", Array(ScriptHost.taskContextMethods.names)),
+      ("op", Array(OpBindings.methods.names)), ("flow", Array(FlowBindings.methods.names)),
+      ("machine", Array(MachineBindings.methods.names)),
+      ("run", Array(RunBindings.methods.names)),
+      ("task", Array(TaskBindings.methods(of: "task").names)),
+      ("ctx", Array(ContextBindings.methods.names)),
+      ("context", Array(TaskContextBindings.methods.names)),
       ("dispatcher", []), ("secret", []), ("step", []), ("handler", []), ("ops", []),
     ]
     for (kind, names) in methods {
@@ -120,7 +120,7 @@ struct HelpTests {
     let value = try host.value(of: task)
     let names = try #require(host.members(of: value, methodsOnly: true))
     #expect(Set(["lines", "write", "close_stdin", "await"]).isSubset(of: names))
-    let methods = try host.programs().methods.keys.map(\.description)
+    let methods = try ProgramMethods.of(host).methods.keys.map(\.description)
     let plain = AnnotationReader().members(of: "task", methodsOnly: true)
     #expect(Set(names).subtracting(plain) == Set(methods))
     #expect(host.help(about: value).description.contains("lines"))
