@@ -42,7 +42,7 @@ struct GraphBindings {
       if dispatcher == nil {
         let made = try PolicyOptions(options)
         try made.checkKeeping(of: op, options)
-        placed = made.keeping(try host.op(op, with: made, options))
+        placed = made.keeping(try PolicyBindings(host: host).op(op, with: made, options))
         policy = made
       }
       others = try targets(options)
