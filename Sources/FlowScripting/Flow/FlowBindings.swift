@@ -68,7 +68,10 @@ struct FlowBindings {
         return try Self(host: host).changed(flow, call)
       },
       "add_parallel": BoundMethod { host, call in
-        let (flow, arguments) = try Self(host: host).flowBuilder(call, "add_parallel")
+        let (flow, arguments) = try Self(host: host).builder(call, "add_parallel")
+        if let problem = flow.problemOfParallel() {
+          throw host.usage(call, "bad use of 'add_parallel' (\(problem))")
+        }
         let count = max(arguments.count, 1)
         flow.addParallel(try (1...count).map { try Self(host: host).step($0, of: flow, arguments) })
         return try Self(host: host).changed(flow, call)
@@ -85,7 +88,7 @@ struct FlowBindings {
         return try Self(host: host).changed(flow, call)
       },
       "case": BoundMethod { host, call in
-        let (flow, arguments) = try Self(host: host).flowBuilder(call, "case")
+        let (flow, arguments) = try Self(host: host).builder(call, "case")
         if let problem = flow.problemOfCase() {
           throw host.usage(call, "bad use of 'case' (\(problem))")
         }
@@ -106,7 +109,7 @@ struct FlowBindings {
         return try Self(host: host).changed(flow, call)
       },
       "otherwise": BoundMethod { host, call in
-        let (flow, _) = try Self(host: host).flowBuilder(call, "otherwise")
+        let (flow, _) = try Self(host: host).builder(call, "otherwise")
         if let problem = flow.problemOfOtherwise() {
           throw host.usage(call, "bad use of 'otherwise' (\(problem))")
         }
@@ -114,7 +117,7 @@ struct FlowBindings {
         return try Self(host: host).changed(flow, call)
       },
       "combine": BoundMethod { host, call in
-        let (flow, _) = try Self(host: host).flowBuilder(call, "combine")
+        let (flow, _) = try Self(host: host).builder(call, "combine")
         if let problem = flow.problemOfCombine() {
           throw host.usage(call, "bad use of 'combine' (\(problem))")
         }
@@ -175,13 +178,6 @@ struct FlowBindings {
     let arguments = Arguments(host, call, method: function)
     guard let flow = call.object(1, host.types.flow) else { throw arguments.wrongSelf("flow") }
     return (flow, arguments)
-  }
-
-  /// The flow, which is no graph, that such a call changes.
-  private func flowBuilder(_ call: LuaCall, _ function: String) throws -> (Flow, Arguments) {
-    let (flow, arguments) = try builder(call, function)
-    guard flow is Graph else { return (flow, arguments) }
-    throw host.usage(call, "bad use of '\(function)' (\(GraphBindings.remedy(for: function)))")
   }
 
   /// The same for a call that describes it: then the script may end without a run of it.

@@ -20,13 +20,6 @@ struct GraphBindings {
     }
   }
 
-  /// The sentence about a function that graphs don't have.
-  static func remedy(for function: String) -> String {
-    function == "add_parallel"
-      ? "the ops of a graph run side by side anyway: add them one by one"
-      : "a graph has no cases: put a flow with cases into it, or give an op a condition with 'when'"
-  }
-
   /// Adds an op, with the options of argument 2, or a group of it, with those of argument 3.
   func add(
     _ op: Op, _ dispatcher: GroupDispatcher? = nil, to graph: Graph, _ arguments: Arguments

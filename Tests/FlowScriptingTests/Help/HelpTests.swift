@@ -21,7 +21,7 @@ struct HelpTests {
       #expect(lines.count >= 2, "flow.\(name) has no text")
     }
     // And no text is about a name that there isn't. Some are looked up when they are read.
-    let all = names + ["checking", "version"] + ScriptHost.submodules.map(\.name)
+    let all = names + ["checking", "stopping", "version"] + ScriptHost.submodules.map(\.name)
     #expect(Set(reader.members(of: "module", methodsOnly: false)).subtracting(all).isEmpty)
   }
 
@@ -186,6 +186,7 @@ struct HelpTests {
       local _, absent = pcall(flow.fs.read, "/no such file")
       look("error", bad.error, exec.error, late.error, final.error, near.error, absent)
       look("error", RefusedOp:run().error, LostOp:run().error)
+      look("error", select(2, pcall(function() flow.when_any_succeeds { bad }:await() end)))
       look("transition", flow.forward "x")
       look("ops", flow.ops)
       local missing = {}

@@ -32,6 +32,26 @@ check.equal(lines(run), [[
 check.same(flow.graph("g"):add(A, { when = never }):add(B):run { yes = true }.data.b, 1)
 run = flow.graph("g"):add(A, { when = function() error("unknown", 0) end }):add(D):run()
 check.same({ run.state, run.error.message, run.error.op }, { "failed", "unknown", "AOp" })
+check.contains(run:summary(), "[AOp] Skipped: its condition failed: unknown")
+-- What was there before a step that is skipped, or fails, stays.
+run = flow.new("f"):add(op("BeforeOp", {}, { "a" })):add(flow.graph("g"):add(A, { when = never })):run()
+check.equal(run.data.a, 1)
+-- A further attempt doesn't see what an earlier one has given.
+local attempt, seen = 0, {}
+local Once = op("OnceOp", {}, { "o" }, function(ctx) attempt = attempt + 1 ctx:set("o", 1) end)
+local See = op("SeeOp", { "o?" }, {}, function(ctx)
+  seen[#seen + 1] = tostring(ctx:get("o", "integer?"))
+  if attempt == 1 then attempt = 2 error "again" end
+end)
+run = flow.graph("g"):add(Once, { when = function() return attempt == 0 end }):add(See):with { retry = 2 }:run()
+check.same({ run.state, seen }, { "succeeded", { "1", "nil" } })
+-- A group that can't begin fails with its place.
+local Item = op("ItemOp", { "i" }, {}, function() end)
+for _, list in ipairs { {}, 5 } do
+  run = flow.graph("g"):add_grouped(Item, { input = "list" }):run { list = list }
+  check.same({ run.state, run.error.path }, { "failed", "g/Group" })
+end
+check.equal(flow.graph("g"):add_grouped(Item, { input = "list" }):run().error.path, "g/Group")
 
 -- The first failure stops what executes and starts nothing more.
 local Fail = op("FailOp", {}, { "f" }, function() flow.sleep(0.5) error("no", 0) end)

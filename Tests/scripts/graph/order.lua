@@ -67,6 +67,15 @@ check.equal(run.data.f, 4)
 run = flow.graph("g"):add(flow.new("inner"):needs { n = "integer" }:gives { a = "integer" }:add(A):add(C)):run { n = 1 }
 check.same({ run.data.a, run.data.c }, { 2 })
 
+-- A key within a flow is its own, also where another op gives the same one.
+local own = flow.new("own"):gives { out = "integer" }:add(op("TOp", {}, { "tmp" }, 1)):add(op("UOp", { "tmp" }, { "out" }, 1))
+check.equal(flow.graph("g"):add(own):add(op("TmpOp", {}, { "tmp" }, 0)):run().data.out, 2)
+-- A flow that a run has begun with stays as it was.
+local growing = flow.new("growing"):add(op("GOp", {}, { "g" }, 1))
+run = flow.new("f"):add(flow.op("GrowOp", function() growing:add(op("HOp", {}, { "a" }, 1)) end))
+  :add(flow.graph("g"):add(growing):add(A)):run { n = 1 }
+check.same({ run.state, run.data.g, run.data.a }, { "succeeded", 1, 2 })
+
 -- A graph is an op: it nests, is an item of a group, and is tried again.
 local twice = flow.graph("twice"):add(D):add(flow.graph("inner"):add(B):add(A))
 check.equal(twice:run { n = 1 }.data.d, 4)
@@ -113,3 +122,10 @@ for k = 1, 2000 do
 end
 check.equal(many:run { n = 1 }.data.m2000, 2)
 check.equal(chain:run { k2000 = 0 }.data.k0, 2000)
+-- Graphs in graphs, and flows that use others twice.
+local deep = flow.graph("deep"):add(A)
+for k = 1, 1000 do deep = flow.graph("deep" .. k):add(deep) end
+check.equal(deep:run { n = 1 }.data.a, 2)
+local shared = flow.new("shared"):add(flow.op("NothingOp", function() end))
+for k = 1, 12 do shared = flow.new("shared" .. k):add(shared):add(shared) end
+check.equal(flow.graph("g"):add(shared):run().state, "succeeded")

@@ -41,6 +41,8 @@ public final class DataBucket {
     @exclusivity(unchecked) var removed = 0
     /// Keys that were ever set to a secret.
     @exclusivity(unchecked) var secretKeys: Set<DataKey> = []
+    /// Keys whose values in the buckets above aren't seen from here.
+    @exclusivity(unchecked) var hidden: Set<DataKey> = []
     /// The keys that were searched above the bucket, as long as they are in the same buckets.
     @exclusivity(unchecked) var inherited: [DataKey: Inherited] = [:]
   }
@@ -92,7 +94,7 @@ public final class DataBucket {
 
   @inline(__always)
   private func inheritedValue(of key: DataKey) -> FlowValue? {
-    guard let parent else { return nil }
+    guard let parent, !hides(key) else { return nil }
     // Most values are in the next bucket.
     if let value = parent.ownValue(of: key) { return value }
     return parent.parent == nil ? nil : holder(of: key)?.ownValue(of: key)
@@ -108,6 +110,7 @@ public final class DataBucket {
   /// Each group within a group adds a bucket to the chain. In a long chain every sixteenth bucket remembers
   /// where it has found a key, until a bucket that others read through to gets or loses that key.
   private func holder(of key: DataKey) -> DataBucket? {
+    if hides(key) { return nil }
     var passed: ContiguousArray<DataBucket> = []
     var found: Unmanaged<DataBucket>?
     var next = parent
@@ -123,7 +126,7 @@ public final class DataBucket {
         }
         passed.append(bucket)
       }
-      next = bucket.parent
+      next = bucket.hides(key) ? nil : bucket.parent
     }
     for bucket in passed {
       let records = bucket.makeRecords()
@@ -189,17 +192,25 @@ public final class DataBucket {
     set(key, other.get(key) ?? .null)
   }
 
-  /// A bucket with all that this one has, itself or from above, under the keys that are included.
-  func visible(_ isIncluded: (DataKey) -> Bool) -> DataBucket {
-    let made = DataBucket(keys: keys)
+  /// Hides values of the buckets above. Called before anything was read.
+  func hide(_ keys: Set<DataKey>) { makeRecords().hidden = keys }
+
+  @inline(__always)
+  private func hides(_ key: DataKey) -> Bool {
+    guard let records, !records.hidden.isEmpty else { return false }
+    return records.hidden.contains(key)
+  }
+
+  /// The keys of all values that `get` finds.
+  var visibleKeys: Set<DataKey> {
+    var (found, hidden): (Set<DataKey>, Set<DataKey>) = ([], [])
     var next: DataBucket? = self
     while let bucket = next {
-      for entry in bucket.entries where isIncluded(entry.key) && !made.hasOwn(entry.key) {
-        made.copy(entry.key, from: self)
-      }
+      for entry in bucket.entries where !hidden.contains(entry.key) { found.insert(entry.key) }
+      if let records = bucket.records { hidden.formUnion(records.hidden) }
       next = bucket.parent
     }
-    return made
+    return found
   }
 
   /// Replaces a table by the form of it that a front end has made. Nothing happens if there is no such

@@ -15,6 +15,8 @@ final class Blueprint {
   var declarations = Declarations()
   /// What makes it a graph; nil for a flow.
   var graph: GraphShape?
+  /// What it needs and gives as a step of a graph, as it was after so many changes of flows; see `NestedData`.
+  var knownData: (data: StepData, changes: UInt64)?
   /// The conditions of steps of a graph.
   var conditions: [Int: any CasePredicate] = [:]
   /// The bytes that it takes, roughly; see `MemoryAccount`.

@@ -101,7 +101,7 @@ struct BlueprintWalker {
   private mutating func enter(_ flow: Flow, _ blueprint: Blueprint, _ place: StepPlace?) {
     guard visitor.beginFlow(flow, blueprint, place) else { return }
     var frame = Frame(flow, blueprint)
-    if visitor.followsPlans { frame.plan = blueprint.plan(flow.name) }
+    if visitor.followsPlans { frame.plan = blueprint.plan(snapshot) }
     if let plan = frame.plan, plan.order.count == blueprint.steps.count {
       frame.order = ContiguousArray(
         plan.order.indices.sorted { (plan.levels[$0], $0) < (plan.levels[$1], $1) })

@@ -1,46 +1,13 @@
-// The builder's functions that add steps.
+// The builder's functions that add more than one step.
 extension Flow {
-  /// Adds a step with the op's own policy.
-  ///
-  /// - Parameter op: An op or flow.
-  /// - Returns: The flow.
-  @discardableResult
-  public func add(_ op: Op) -> Flow { change { $0.append(Step(op, policy: op.policy)) } }
-
-  /// Adds a step.
-  ///
-  /// - Parameters:
-  ///   - op: An op or flow.
-  ///   - retry: How often it is retried at this place; nil leaves it to the op.
-  ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
-  ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
-  ///   - undo: Undoes it at this place, as `Op.undo`; nil leaves it to the op.
-  ///   - file: The file that a message about wrong use names.
-  ///   - line: The line that it names.
-  /// - Returns: The flow.
-  @discardableResult
-  public func add(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: (any OpBody)? = nil, file: StaticString = #fileID, line: UInt = #line
-  ) -> Flow {
-    let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
-    return change { $0.append(Step(op, policy: policy)) }
-  }
-
-  /// Adds a step that runs `op` once for each item of a list.
-  @discardableResult
-  public func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Flow {
-    change { $0.append(Step(.group(dispatcher), op, policy: op.policy)) }
-  }
-
   /// Adds a step that executes different ops at the same time, over the flow's own data.
   ///
   /// The first failure cancels the others, and the flow fails with it. When two ops set the same
   /// key, the later value wins.
   @discardableResult
   public func addParallel(_ ops: [Op]) -> Flow {
-    change { blueprint in
+    if let problem = problemOfParallel() { misuse("flow '\(name)': \(problem)") }
+    return change { blueprint in
       blueprint.append(Step(.parallel(count: ops.count), NamedPlace.op("Parallel")))
       for op in ops { blueprint.append(Step(op, policy: op.policy)) }
     }
@@ -126,14 +93,28 @@ extension Flow {
     return problemOfCase()
   }
 
+  /// Why `addParallel` isn't allowed; nil when it is.
+  package func problemOfParallel() -> ByteString? {
+    blueprint.graph == nil
+      ? nil : "the ops of a graph run side by side anyway: add them one by one"
+  }
+
+  private var problemOfGraph: ByteString? {
+    blueprint.graph == nil
+      ? nil
+      : "a graph has no cases: put a flow with cases into it, or give an op a condition with 'when'"
+  }
+
   /// Why `case` isn't allowed now; nil when it is.
   package func problemOfCase() -> ByteString? {
-    blueprint.isInCases && blueprint.cases.last?.hasOtherwise == true
+    if let problemOfGraph { return problemOfGraph }
+    return blueprint.isInCases && blueprint.cases.last?.hasOtherwise == true
       ? "a case can't come after otherwise(); join the branches with combine() first" : nil
   }
 
   /// Why `otherwise` isn't allowed now; nil when it is.
   package func problemOfOtherwise() -> ByteString? {
+    if let problemOfGraph { return problemOfGraph }
     guard blueprint.isInCases else { return "otherwise() without a case before it" }
     return blueprint.cases.last?.hasOtherwise == true
       ? "otherwise() twice for the same cases" : nil
@@ -141,7 +122,8 @@ extension Flow {
 
   /// Why `combine` isn't allowed now; nil when it is.
   package func problemOfCombine() -> ByteString? {
-    blueprint.isInCases ? nil : "combine() without a case to join"
+    if let problemOfGraph { return problemOfGraph }
+    return blueprint.isInCases ? nil : "combine() without a case to join"
   }
 }
 

@@ -156,6 +156,42 @@ public class Flow: Op {
     }
   }
 
+  // MARK: Steps
+
+  /// Adds a step with the op's own policy.
+  ///
+  /// - Parameter op: An op or flow.
+  /// - Returns: The flow.
+  @discardableResult
+  public func add(_ op: Op) -> Flow { change { $0.append(Step(op, policy: op.policy)) } }
+
+  /// Adds a step.
+  ///
+  /// - Parameters:
+  ///   - op: An op or flow.
+  ///   - retry: How often it is retried at this place; nil leaves it to the op.
+  ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
+  ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
+  ///   - undo: Undoes it at this place, as `Op.undo`; nil leaves it to the op.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
+  /// - Returns: The flow.
+  @discardableResult
+  public func add(
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    undo: (any OpBody)? = nil, file: StaticString = #fileID, line: UInt = #line
+  ) -> Flow {
+    let policy = OpPolicy.make(
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
+    return change { $0.append(Step(op, policy: policy)) }
+  }
+
+  /// Adds a step that runs `op` once for each item of a list.
+  @discardableResult
+  public func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Flow {
+    change { $0.append(Step(.group(dispatcher), op, policy: op.policy)) }
+  }
+
   // MARK: Declarations
 
   /// The needs that the flow itself declares: checked before its first step.
@@ -227,7 +263,7 @@ public class Flow: Op {
 /// The blueprints of a flow and of all nested flows at the start of a run.
 final class FlowSnapshot {
   private let blueprints: [ObjectIdentifier: Blueprint]
-  fileprivate let changes: UInt64
+  let changes: UInt64
   /// The flow that contains itself, if one does.
   let circular: Flow?
 

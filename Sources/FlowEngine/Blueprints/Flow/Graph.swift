@@ -57,18 +57,39 @@ public final class Graph: Flow {
     _ op: Op, after others: [Op] = [], when condition: ((DataBucket) throws -> Bool)? = nil,
     file: StaticString = #fileID, line: UInt = #line
   ) -> Graph {
-    if let problem = problem(ofAdding: op, nil) {
-      misuse("graph '\(name)': \(problem)", file: file, line: line)
-    }
+    check(op, nil, file, line)
     return add(
       Step(op, policy: op.policy), after: others.map(\.name),
       when: condition.map { ClosurePredicate($0) })
   }
 
-  /// Adds a step, of an op or of a group.
+  /// Adds an op or flow, which starts when what it needs is there.
+  @discardableResult
+  public override func add(_ op: Op) -> Graph { add(op, after: []) }
+
+  /// Adds an op or flow with policies for this place; see the function of flows.
+  @discardableResult
+  public override func add(
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    undo: (any OpBody)? = nil, file: StaticString = #fileID, line: UInt = #line
+  ) -> Graph {
+    check(op, nil, file, line)
+    let policy = OpPolicy.make(
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
+    return add(Step(op, policy: policy), after: [], when: nil)
+  }
+
+  /// Adds an op that is executed for each item of a list, once the list is there.
+  @discardableResult
+  public override func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Graph {
+    check(op, dispatcher, #fileID, #line)
+    return add(op, dispatcher, after: [], when: nil)
+  }
+
+  /// Adds a step, of an op or of a group, which may be added.
   @discardableResult
   package func add(
-    _ op: Op, _ dispatcher: GroupDispatcher? = nil, after others: [ByteString],
+    _ op: Op, _ dispatcher: GroupDispatcher?, after others: [ByteString],
     when condition: (any CasePredicate)?, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, undo: (any OpBody)? = nil
   ) -> Graph {
@@ -80,12 +101,23 @@ public final class Graph: Flow {
     return add(step, after: others, when: condition)
   }
 
+  private func check(
+    _ op: Op, _ dispatcher: GroupDispatcher?, _ file: StaticString, _ line: UInt
+  ) {
+    if let problem = problem(ofAdding: op, dispatcher) {
+      misuse("graph '\(name)': \(problem)", file: file, line: line)
+    }
+  }
+
   private func add(
     _ step: Step, after others: [ByteString], when condition: (any CasePredicate)?
   ) -> Graph {
     change { blueprint in
       let place = blueprint.steps.count
-      blueprint.graph?.add(step.op.name, StepData(step), at: place, after: others)
+      var dispatcher: GroupDispatcher?
+      if case .group(let group) = step.kind { dispatcher = group }
+      blueprint.graph?.add(
+        step.op.name, StepData(declaredBy: step.op, dispatcher), at: place, after: others)
       if let condition { blueprint.conditions[place] = condition }
       blueprint.append(step)
     }
@@ -98,7 +130,7 @@ public final class Graph: Flow {
     if shape.names.contains(op.name) {
       return "it has a step [\(op.name)] already: give this one a name of its own"
     }
-    let data = StepData(op, dispatcher)
+    let data = StepData(declaredBy: op, dispatcher)
     for key in data.gives.sorted() {
       if let giver = shape.givers[key] {
         return "[\(op.name)] gives <\(key)>, as [\(giver)] does: one op gives a key"
@@ -120,128 +152,190 @@ public final class Graph: Flow {
 }
 
 extension Blueprint {
-  /// The plan of a graph; nil for a flow. What nested flows need may change with them.
-  func plan(_ name: ByteString) -> GraphPlan? {
+  /// The plan of a graph; nil for a flow. What nested flows need is that of a run's snapshot, or as they are now.
+  func plan(_ snapshot: FlowSnapshot?) -> GraphPlan? {
     guard let graph else { return nil }
-    let changes = Flow.changes.load(ordering: .relaxed)
+    let changes = FlowSnapshot.number(of: snapshot)
     if let plan = graph.plan(at: changes) { return plan }
     let made = GraphPlan(
-      steps.map(\.op.name), ContiguousArray(steps.map { StepData($0) }), graph.after)
+      steps.map(\.op.name), ContiguousArray(steps.map { StepData($0, snapshot) }), graph.after)
     self.graph?.note(made, at: changes)
     return made
   }
 }
 
+extension FlowSnapshot {
+  /// The number of changes of flows up to a snapshot, or up to now.
+  fileprivate static func number(of snapshot: FlowSnapshot?) -> UInt64 {
+    snapshot?.changes ?? Flow.changes.load(ordering: .relaxed)
+  }
+}
+
 extension StepData {
-  init(_ step: Step) {
-    if case .group(let dispatcher) = step.kind {
-      self.init(step.op, dispatcher)
+  fileprivate init(_ step: Step, _ snapshot: FlowSnapshot?) {
+    self.init()
+    if let flow = step.op as? Flow {
+      self = NestedData.of(flow, snapshot)
     } else {
-      self.init(step.op, nil)
+      declare(step.op.needs, step.op.gives)
     }
+    if case .group(let dispatcher) = step.kind { group(dispatcher, step.op) }
   }
 
-  /// Of an op, or of a group of it.
-  init(_ op: Op, _ dispatcher: GroupDispatcher?) {
+  /// Of an op, or of a group of it; of a flow only what it declares itself.
+  init(declaredBy op: Op, _ dispatcher: GroupDispatcher?) {
     self.init()
-    if let flow = op as? Flow, flow.ownNeeds.isEmpty, flow.ownGives.isEmpty {
-      self = NestedData.of(flow)
+    if let flow = op as? Flow {
+      declare(flow.ownNeeds, flow.ownGives)
     } else {
-      for each in op.needs { need(each.name, isOptional: each.type.isOptional) }
-      for each in op.gives { give(each.name) }
+      declare(op.needs, op.gives)
     }
-    guard let dispatcher else { return }
-    // An item has its own data; a list comes and goes.
+    if let dispatcher { group(dispatcher, op) }
+  }
+
+  fileprivate mutating func declare(_ needs: [Declaration], _ gives: [Declaration]) {
+    for each in needs { need(each.name, isOptional: each.type.isOptional) }
+    for each in gives { give(each.name) }
+  }
+
+  /// An item has its own data; a list comes and goes.
+  private mutating func group(_ dispatcher: GroupDispatcher, _ op: Op) {
     if let item = dispatcher.itemKey ?? op.primaryInput { doWithout(item) }
     need(dispatcher.input, isOptional: false)
     gives = Set([dispatcher.output, dispatcher.failures].compactMap { $0 })
   }
 }
 
-/// Finds what a flow without declarations needs that none of its steps gives before, and what they give.
-private final class NestedData: BlueprintVisitor {
-  private var data = StepData()
-  private var known: Set<ByteString> = []
-  private var open: Set<ObjectIdentifier> = []
-  private var groupDepth = 0
-  /// What was known before the open parts, and what is known after each of their branches.
-  private var outer: [(begin: Set<ByteString>, ends: [Set<ByteString>])] = []
-  private var blocks: [CaseBlock] = []
+/// Finds what flows need that none of their steps gives before, and what these give, where they don't declare it: from the
+/// inside out, each flow once.
+final class NestedData: BlueprintVisitor {
+  /// A flow that is being read.
+  private struct Level {
+    let blueprint: Blueprint
+    var data = StepData()
+    var known: Set<ByteString> = []
+    var groupDepth = 0
+    /// What was known before the open parts, and what is known after each of their branches.
+    var outer: [(begin: Set<ByteString>, ends: [Set<ByteString>])] = []
+    var blocks: [CaseBlock] = []
+  }
 
-  static func of(_ flow: Flow) -> StepData {
-    let reader = NestedData()
-    BlueprintWalker.walk(flow, reader)
-    return reader.data
+  private let changes: UInt64
+  private var levels: [Level] = [Level(blueprint: Blueprint())]
+  private var open: Set<ObjectIdentifier> = []
+
+  private init(_ changes: UInt64) { self.changes = changes }
+
+  static func of(_ flow: Flow, _ snapshot: FlowSnapshot? = nil) -> StepData {
+    let reader = NestedData(FlowSnapshot.number(of: snapshot))
+    BlueprintWalker.walk(
+      flow, blueprint: snapshot?.blueprint(of: flow), snapshot: snapshot, reader)
+    return reader.levels.first?.data ?? StepData()
+  }
+
+  /// The innermost flow.
+  private var level: Level {
+    get { levels[levels.count - 1] }
+    _modify { yield &levels[levels.count - 1] }
   }
 
   private func read(_ step: StepData) {
-    for (key, isOptional) in step.needs where !known.contains(key) {
-      data.need(key, isOptional: isOptional)
+    for (key, isOptional) in step.needs where !level.known.contains(key) {
+      level.data.need(key, isOptional: isOptional)
     }
-    known.formUnion(step.gives)
-    if groupDepth == 0 { for key in step.gives { data.give(key) } }
+    level.known.formUnion(step.gives)
+    if level.groupDepth == 0 { for key in step.gives { level.data.give(key) } }
   }
 
-  func visit(_ op: Op, _ place: StepPlace) { read(StepData(op, nil)) }
+  func visit(_ op: Op, _ place: StepPlace) {
+    var data = StepData()
+    data.declare(op.needs, op.gives)
+    read(data)
+  }
 
   func beginFlow(_ flow: Flow, _ blueprint: Blueprint, _ place: StepPlace?) -> Bool {
-    if place != nil, !flow.ownNeeds.isEmpty || !flow.ownGives.isEmpty {
-      read(StepData(flow, nil))
+    let declarations = blueprint.declarations
+    if declarations.hasNeeds, declarations.hasGives {
+      var data = StepData()
+      data.declare(declarations.needs, declarations.gives)
+      read(data)
+      return false
+    }
+    if let known = blueprint.knownData, known.changes == changes {
+      read(known.data)
       return false
     }
     if !open.insert(ObjectIdentifier(flow)).inserted { return false }
-    for (name, _) in blueprint.data { known.insert(name) }
+    var level = Level(blueprint: blueprint)
+    for (name, _) in blueprint.data { level.known.insert(name) }
     // The order of a graph isn't that of its steps.
-    if let shape = blueprint.graph { known.formUnion(shape.givers.keys) }
+    if let shape = blueprint.graph { level.known.formUnion(shape.givers.keys) }
+    levels.append(level)
     return true
   }
 
-  func endFlow(_ flow: Flow, _ blueprint: Blueprint) { open.remove(ObjectIdentifier(flow)) }
+  func endFlow(_ flow: Flow, _ blueprint: Blueprint) {
+    open.remove(ObjectIdentifier(flow))
+    guard levels.count > 1, let level = levels.popLast() else { return }
+    let declarations = blueprint.declarations
+    var data = StepData()
+    data.declare(declarations.needs, declarations.gives)
+    if !declarations.hasNeeds {
+      for (key, isOptional) in level.data.needs { data.need(key, isOptional: isOptional) }
+    }
+    if !declarations.hasGives { data.gives = level.data.gives }
+    blueprint.knownData = (data, changes)
+    read(data)
+  }
 
   func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
-    if !known.contains(dispatcher.input) { data.need(dispatcher.input, isOptional: false) }
-    outer.append((known, []))
-    if let item = dispatcher.itemKey ?? place.step.op.primaryInput { known.insert(item) }
-    groupDepth += 1
+    if !level.known.contains(dispatcher.input) {
+      level.data.need(dispatcher.input, isOptional: false)
+    }
+    level.outer.append((level.known, []))
+    if let item = dispatcher.itemKey ?? place.step.op.primaryInput { level.known.insert(item) }
+    level.groupDepth += 1
   }
 
   func endGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
-    groupDepth -= 1
-    known = outer.popLast()?.begin ?? []
-    for key in [dispatcher.output, dispatcher.failures].compactMap({ $0 }) {
-      known.insert(key)
-      if groupDepth == 0 { data.give(key) }
+    level.groupDepth -= 1
+    level.known = level.outer.popLast()?.begin ?? []
+    var data = StepData()
+    data.gives = Set([dispatcher.output, dispatcher.failures].compactMap { $0 })
+    read(data)
+  }
+
+  func beginParallel(_ members: ArraySlice<Step>) { level.outer.append((level.known, [])) }
+  func beginMember(_ number: Int) { level.known = level.outer.last?.begin ?? [] }
+  func endMember(_ number: Int) { endBranch(number) }
+  func endParallel() {
+    if let part = level.outer.popLast() {
+      level.known = part.ends.reduce(part.begin) { $0.union($1) }
     }
   }
 
-  func beginParallel(_ members: ArraySlice<Step>) { outer.append((known, [])) }
-  func beginMember(_ number: Int) { known = outer.last?.begin ?? [] }
-  func endMember(_ number: Int) { endBranch(number) }
-  func endParallel() {
-    if let part = outer.popLast() { known = part.ends.reduce(part.begin) { $0.union($1) } }
-  }
-
   func beginCases(_ block: CaseBlock, _ place: StepPlace) {
-    outer.append((known, []))
-    blocks.append(block)
+    level.outer.append((level.known, []))
+    level.blocks.append(block)
     for branch in block.branches {
-      if case .equals(let key, _) = branch.condition, !known.contains(key) {
-        data.need(key, isOptional: true)
+      if case .equals(let key, _) = branch.condition, !level.known.contains(key) {
+        level.data.need(key, isOptional: true)
       }
     }
   }
 
-  func beginBranch(_ number: Int) { known = outer.last?.begin ?? [] }
+  func beginBranch(_ number: Int) { level.known = level.outer.last?.begin ?? [] }
   func endBranch(_ number: Int) {
-    if !outer.isEmpty { outer[outer.count - 1].ends.append(known) }
+    if !level.outer.isEmpty { level.outer[level.outer.count - 1].ends.append(level.known) }
   }
 
+  /// Without a branch that matches the flow ends: what all branches give is known after them.
   func endCases() {
-    guard let part = outer.popLast(), let block = blocks.popLast() else { return }
-    known = part.begin
-    // Without one that matches, the flow ends.
-    guard block.hasOtherwise || !part.ends.isEmpty, let first = part.ends.first else { return }
-    known = part.ends.dropFirst().reduce(first) { $0.intersection($1) }
+    guard let part = level.outer.popLast() else { return }
+    _ = level.blocks.popLast()
+    level.known = part.ends.dropFirst().reduce(part.ends.first ?? part.begin) {
+      $0.intersection($1)
+    }
   }
 
   func beginFinally() {}

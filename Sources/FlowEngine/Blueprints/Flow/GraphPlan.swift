@@ -75,6 +75,39 @@ final class GraphPlan {
   /// Why the graph can't run; nil when it can.
   let problem: ByteString?
 
+  /// The keys on a loop.
+  final class Keys {
+    fileprivate let table: KeyTable
+    let givers: [DataKey: Int]
+    let given: Set<DataKey>
+    /// What each step needs of others.
+    let needs: ContiguousArray<[DataKey]>
+    let gives: ContiguousArray<[DataKey]>
+
+    fileprivate init(_ plan: GraphPlan, _ table: KeyTable) {
+      self.table = table
+      givers = Dictionary(
+        plan.givers.map { (table.intern($0.key), $0.value) },
+        uniquingKeysWith: { first, _ in first })
+      given = Set(givers.keys)
+      needs = ContiguousArray(
+        plan.data.map { step in
+          step.needs.keys.filter { plan.givers[$0] != nil }.sorted().map { table.intern($0) }
+        })
+      gives = ContiguousArray(plan.data.map { $0.gives.sorted().map { table.intern($0) } })
+    }
+  }
+
+  private var knownKeys: Keys?
+
+  /// The keys on a loop; cached, because a graph seldom changes loops.
+  func keys(of table: KeyTable) -> Keys {
+    if let knownKeys, knownKeys.table === table { return knownKeys }
+    let made = Keys(self, table)
+    knownKeys = made
+    return made
+  }
+
   /// Makes the plan of steps with these names and data; `after` has the names that a step comes after besides.
   init(_ names: [ByteString], _ data: ContiguousArray<StepData>, _ after: [Int: [ByteString]]) {
     var problem: ByteString?

@@ -63,9 +63,16 @@ extension Flow {
   /// The steps, with the settings of groups that decide what is executed. The initial data isn't code:
   /// ops get it as their inputs.
   func blueprintParts() -> [CodePart] {
-    var result: [CodePart] = [.text("flow")]
+    var result: [CodePart] = [.text(blueprint.graph == nil ? "flow" : "graph")]
+    if blueprint.graph?.keepsGoing == true { result.append(.text("keep_going")) }
     for (position, step) in blueprint.steps.enumerated() {
       result += parts(before: position)
+      for name in blueprint.graph?.after[position] ?? [] {
+        result += [.text("after"), .text(name)]
+      }
+      if let condition = blueprint.conditions[position] {
+        result += [.text("when"), .code(condition)]
+      }
       result += parts(of: step)
     }
     result.append(.text("finally"))
@@ -148,6 +155,9 @@ extension Blueprint {
     var parts: [CodePart] = []
     for (name, value) in data.sorted(by: { $0.name < $1.name }) {
       parts += [.text("data"), .text(name), .value(value)]
+    }
+    if let limit = graph?.maxConcurrent {
+      parts.append(.text(ByteString("max_concurrent \(limit)")))
     }
     for (position, step) in (steps + finally).enumerated() {
       var own: [CodePart] = []

@@ -317,7 +317,9 @@ final class GroupExecution: MemberGroup {
   }
 
   private func attributed(_ error: FlowError) -> FlowError {
-    let around = parent.path(of: parent.frames.count - 1)
+    // A step of a graph has no flow of its own around it.
+    let flow = parent.frames.isEmpty ? parent.group?.parent ?? parent : parent
+    let around = flow.frames.isEmpty ? "" : flow.path(of: flow.frames.count - 1)
     return error.attributed(to: "Group", at: "\(around)/Group")
   }
 

@@ -98,7 +98,7 @@ final class ParallelExecution: MemberGroup {
       memberFailed(error)
       if keepsGoing { errors.append(error) }
     }
-    if let graph { graph.takeOutputs(of: number, from: member.bucket, into: parent) }
+    graph?.takeOutputs(of: number, from: member.bucket, into: parent)
     if let graph, stop == nil {
       let isSkipped = graph.skipped.contains(number)
       let end: GraphProgress.End = error != nil ? .failed : isSkipped ? .skipped : .succeeded
@@ -125,8 +125,12 @@ final class ParallelExecution: MemberGroup {
   }
 
   override func conditionEnded(_ member: Execution) -> Execution.Advance {
-    if member.lastError != nil || member.stop != nil { return .ended }
     let number = member.memberSlot
+    if member.stop != nil { return .ended }
+    if let error = member.lastError {
+      logSkip(of: number, because: "its condition failed: \(error.message)")
+      return .ended
+    }
     if graph?.isMet == true { return member.beginStep(steps[number]) }
     graph?.skipped.insert(number)
     logSkip(of: number, because: "its condition")
@@ -158,9 +162,10 @@ final class ParallelExecution: MemberGroup {
   }
 
   override func refusal(reading key: DataKey, by member: Execution) -> FlowError? {
-    guard let graph, let giver = graph.giver(of: key), giver != member.memberSlot else {
-      return nil
-    }
+    // What it has set itself, it may read.
+    guard let graph, let giver = graph.giver(of: key), giver != member.memberSlot,
+      !member.bucket.hasOwn(key)
+    else { return nil }
     let (name, op) = (loop.keys.name(of: key), steps[member.memberSlot].op.name)
     if graph.plan.data[member.memberSlot].needs[name] != nil { return nil }
     return .usage(
@@ -180,12 +185,10 @@ final class ParallelExecution: MemberGroup {
 private final class GraphData {
   let plan: GraphPlan
   let conditions: [Int: any CasePredicate]
-  /// What all steps see: the data around the graph, without what steps give.
-  private let common: DataBucket
   private let outer: DataBucket
-  private let givers: [DataKey: Int]
-  private let needs: ContiguousArray<[DataKey]>
-  private let gives: ContiguousArray<[DataKey]>
+  private let keys: GraphPlan.Keys
+  /// The keys that steps have given in this execution.
+  private var given: Set<DataKey> = []
   /// The answer of the latest condition.
   var isMet = false
   /// The steps whose conditions were false.
@@ -197,31 +200,25 @@ private final class GraphData {
     self.plan = plan
     self.conditions = conditions
     self.outer = outer
-    let keys = outer.keys
-    givers = Dictionary(
-      uniqueKeysWithValues: plan.givers.map { (keys.intern($0.key), $0.value) })
-    needs = ContiguousArray(
-      plan.data.map { step in
-        step.needs.keys.filter { plan.givers[$0] != nil }.sorted().map { keys.intern($0) }
-      })
-    gives = ContiguousArray(plan.data.map { $0.gives.sorted().map { keys.intern($0) } })
-    common = outer.visible { [givers] in givers[$0] == nil }
+    keys = plan.keys(of: outer.keys)
   }
 
-  func giver(of key: DataKey) -> Int? { givers[key] }
+  func giver(of key: DataKey) -> Int? { keys.givers[key] }
 
   /// The data of a step: what it needs of others, and what all see.
   func data(for step: Int) -> DataBucket {
-    let made = DataBucket(keys: outer.keys, parent: common)
-    for key in needs[step] { made.copy(key, from: outer) }
+    let made = DataBucket(keys: outer.keys, parent: outer)
+    made.hide(keys.given)
+    for key in keys.needs[step] where given.contains(key) { made.copy(key, from: outer) }
     return made
   }
 
   /// Takes what a step has given.
   func takeOutputs(of step: Int, from bucket: DataBucket, into parent: Execution) {
-    for key in gives[step] {
+    for key in keys.gives[step] where bucket.hasOwn(key) {
       if parent.run.keeper != nil { parent.noteSet(key) }
       outer.copy(key, from: bucket)
+      given.insert(key)
     }
   }
 }

@@ -169,7 +169,7 @@ extension Execution {
   private func enterGraph(_ blueprint: Blueprint, _ scope: UInt32, _ top: Int) -> Advance {
     frames[top].cursor.skip(blueprint.steps.count)
     let flow = frames[top].flow
-    let plan = blueprint.plan(flow.name)
+    let plan = blueprint.plan(run.snapshot)
     // Of a later attempt, earlier ones have given keys.
     let given =
       top == 0 && group == nil && frames[top].attempt.number == 1
@@ -340,7 +340,7 @@ extension Execution {
   func ask(_ predicate: any CasePredicate) -> Advance {
     let run = run
     // What a predicate reads isn't known.
-    if run.keeper != nil { for entry in bucket.entries { noteRead(entry.key) } }
+    if run.keeper != nil { for key in bucket.visibleKeys { noteRead(key) } }
     let made = CallbackCompletion(owner: self, place: { nil }) { completion, error in
       predicate.cancel(run, completion: completion, error)
     }

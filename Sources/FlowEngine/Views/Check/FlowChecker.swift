@@ -37,6 +37,8 @@ final class FlowChecker: BlueprintVisitor {
 
   private struct OpenFlow {
     let isGraph: Bool
+    /// The knowledge before the present step of a graph.
+    var step: (before: KnownData, gives: Set<ByteString>)?
     /// The knowledge before it, if that is worth keeping.
     var begin: KnownData?
     /// The knowledge at its first final step, if it has final steps; during these, at the next of
@@ -134,6 +136,18 @@ final class FlowChecker: BlueprintVisitor {
 
   var followsPlans: Bool { true }
 
+  func beginStep(_ number: Int, _ plan: GraphPlan) {
+    if !flows.isEmpty { flows[flows.count - 1].step = (data, plan.data[number].gives) }
+  }
+
+  /// Only what a step gives passes out of it.
+  func endStep(_ number: Int) {
+    guard let step = flows.last?.step else { return }
+    let after = data
+    data = step.before
+    for key in step.gives { data.facts[key] = after[key] }
+  }
+
   func beginFlow(_ flow: Flow, _ blueprint: Blueprint, _ place: StepPlace?) -> Bool {
     let isShared = usedTwice.contains(ObjectIdentifier(flow))
     if isShared, isKnown(flow) || isTooMuch(flow) { return false }
@@ -142,7 +156,7 @@ final class FlowChecker: BlueprintVisitor {
     }
     var open = OpenFlow(
       isGraph: blueprint.graph != nil, begin: isShared ? data : nil, start: journal.count)
-    if let problem = blueprint.plan(flow.name)?.problem {
+    if let problem = blueprint.plan(nil)?.problem {
       report(.error, flow.name, "graph '\(flow.name)': \(problem)")
     }
     for (name, value) in blueprint.data where data[name]?.isCertain != true {

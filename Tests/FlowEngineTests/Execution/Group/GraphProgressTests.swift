@@ -8,7 +8,7 @@ struct GraphProgressTests {
     func declared(_ text: String) throws -> Declaration {
       text.hasSuffix("?")
         ? Declaration(String(text.dropLast()), try FlowValueType.parse("integer?"))
-        : Declaration(text, .integer)
+        : Declaration(text, try FlowValueType.parse("integer"))
     }
     return Op(
       name: name, needs: try needs.map(declared), gives: try gives.map(declared),
@@ -24,7 +24,7 @@ struct GraphProgressTests {
   }
 
   private func progress(_ graph: Graph) throws -> (GraphProgress, GraphPlan) {
-    let plan = try #require(graph.blueprint.plan("g"))
+    let plan = try #require(graph.blueprint.plan(nil))
     return (GraphProgress(count: graph.count, plan), plan)
   }
 
@@ -58,18 +58,18 @@ struct GraphProgressTests {
 
   @Test("A step that was skipped keeps only those from executing that can't do without its data")
   func skip() throws {
-    var (progress, _) = try progress(try diamond(needs: ["b", "c?"]))
-    _ = progress.start()
-    #expect(progress.end(3, .succeeded).isEmpty)
-    #expect(progress.end(1, .skipped).isEmpty)
-    #expect(progress.end(2, .succeeded).isEmpty)
-    #expect(progress.start() == 1)
-    #expect(progress.start() == 2)
-    #expect(progress.start() == 0)
-    (progress, _) = try self.progress(try diamond(needs: ["b?", "c"]))
-    #expect(progress.end(3, .succeeded).isEmpty)
-    #expect(progress.end(1, .skipped).isEmpty)
-    #expect(progress.end(2, .succeeded).map(\.step) == [0])
+    for (needs, isExecuted) in [(["b", "c?"], true), (["b?", "c"], false)] {
+      var (progress, _) = try progress(try diamond(needs: needs))
+      #expect(progress.start() == 3)
+      #expect(progress.end(3, .succeeded).isEmpty)
+      #expect(progress.start() == 1)
+      #expect(progress.start() == 2)
+      #expect(progress.end(1, .skipped).isEmpty)
+      let skipped = progress.end(2, .succeeded)
+      #expect(skipped.map(\.step) == (isExecuted ? [] : [0]))
+      #expect(skipped.allSatisfy { !$0.hasFailed })
+      #expect(progress.start() == (isExecuted ? 0 : nil))
+    }
   }
 
   @Test(
@@ -133,16 +133,29 @@ struct GraphProgressTests {
       )
       .add(Graph("graph").add(op("IOp", ["h"])).add(op("HOp", gives: ["h"])))
       .addFinally(op("LastOp", ["w"]))
-    let data = StepData(flow, nil)
+    let data = NestedData.of(flow)
     #expect(
       data.needs == [
         "x": false, "y": true, "kind": true, "d": false, "list": false, "z": false, "w": false,
       ])
     #expect(data.gives == ["a", "b", "c", "d", "e", "rs", "h"])
-    let group = try StepData(
-      op("GOp", ["i", "z"], gives: ["r"]), GroupDispatcher(input: "list", output: "rs", as: "i"))
+    let group = StepData(
+      declaredBy: try op("GOp", ["i", "z"], gives: ["r"]),
+      GroupDispatcher(input: "list", output: "rs", as: "i"))
     #expect(group.needs == ["list": false, "z": false])
     #expect(group.gives == ["rs"])
+  }
+
+  @Test(
+    "Flows that use others twice, 30 levels deep, are read once each; a half that is declared counts"
+  )
+  func shared() throws {
+    var flow = Flow("f0").add(try op("AOp", ["x"], gives: ["a"]))
+    for level in 1...30 { flow = Flow("f\(level)").add(flow).add(flow) }
+    #expect(NestedData.of(flow).needs == ["x": false])
+    let half = Flow("half").needs(["m": "integer"]).add(try op("AOp", ["x"], gives: ["a"]))
+    #expect(NestedData.of(half).needs == ["m": false])
+    #expect(NestedData.of(half).gives == ["a"])
   }
 
   @Test("An op of a graph written in Swift fails when it reads or sets a key that isn't its own")
