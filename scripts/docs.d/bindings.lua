@@ -7,12 +7,12 @@ local root = "Sources/FlowScripting/"
 
 -- The Swift function for the fields of each class, and the fields that other functions handle.
 local fields = {
-  { "flow.Op", "Op/OpBindings.swift", "func opProperty" },
-  { "flow.Dispatcher", "Group/DispatcherBindings.swift", "func dispatcherProperty" },
-  { "flow.Run", "Run/RunBindings.swift", "func runProperty", { "result" } },
+  { "flow.Op", "Op/OpBindings.swift", "func property" },
+  { "flow.Dispatcher", "Group/DispatcherBindings.swift", "func property" },
+  { "flow.Run", "Run/RunBindings.swift", "func property", { "result" } },
   { "flow.Task", "Task/TaskBindings.swift", "func taskField", { "index" } },
-  { "flow.Response", "HTTP/HTTPResponseBindings.swift", "func responseProperty" },
-  { "flow.Ctx", "Op/ContextBindings.swift", "func contextProperty" },
+  { "flow.Response", "HTTP/HTTPResponseBindings.swift", "func property" },
+  { "flow.Ctx", "Op/ContextBindings.swift", "func property" },
 }
 
 -- A function that takes each table of options: it refuses an unknown field, and lists the known.

@@ -134,11 +134,11 @@ function fs.watch(path, options) end
 ---@field wait boolean? Whether to wait for the process that holds the lock; true by default.
 
 ---A lock on a file; closable, as `local lock <close> = fs.lock(path)`.
----@class flow.FileLock
-local FileLock = {}
+---@class flow.Lock
+local Lock = {}
 
 ---Releases the lock. Nothing happens if it is released already.
-function FileLock:close() end
+function Lock:close() end
 
 ---Locks a file for this code alone: no other process, and no other op of this one, has the lock at the same time. It waits
 ---until the lock is free. With `wait = false` it raises an error that names the process that holds it, `name = "EAGAIN"`.
@@ -147,7 +147,7 @@ function FileLock:close() end
 ---@async
 ---@param path string
 ---@param options? flow.FileLockOptions
----@return flow.FileLock
+---@return flow.Lock
 function fs.lock(path, options) end
 
 ---Makes an empty folder in `$TMPDIR` or `/tmp`, and returns its path. It is removed with all that is in

@@ -7,11 +7,9 @@ internal import Synchronization
 /// each other.
 ///
 /// ```swift
-/// let release = Graph("release")
-///   .add(checkout)  // gives source
-///   .add(lint)  // needs source
-///   .add(build)  // needs source, gives binary
-///   .add(publish, after: [lint])  // needs binary
+/// let load = Op("LoadOp", gives: ["rows": "integer"]) { $0.set("rows", 3) }
+/// let count = Op("CountOp", needs: ["rows": "integer"]) { $0.log("counts") }
+/// let report = Graph("report").add(count).add(load)
 /// ```
 ///
 /// Cases and parallel steps don't belong to a graph. A flow within it may have them.

@@ -336,7 +336,7 @@ extension Execution {
     return .moved
   }
 
-  /// Asks a predicate; `.moved` when it has answered.
+  /// Asks a predicate; `.moved` when its reply is there.
   func ask(_ predicate: any CasePredicate) -> Advance {
     let run = run
     // What a predicate reads isn't known.
