@@ -56,7 +56,7 @@ script = kept.script(text:gsub(":run%(%)", ":run(nil, { keep = true })"))
 expects(1, "--resume", {}, "fail")
 
 -- Signals.
-for signal, status in pairs { INT = 1, TERM = 75, HUP = 129 } do
+for signal, status in pairs { INT = 130, TERM = 75, HUP = 129 } do
   script = kept.script(text)
   local program = script:start { "--keep", environment = { HOW = "wait" } }
   kept.waits(function() return flow.fs.exists(script.folder .. "/effects") end)

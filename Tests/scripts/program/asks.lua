@@ -48,8 +48,9 @@ session = terminal.start(([[ flow.exec { "sh", "-c", %q, "4" }:await() ]]):forma
 session:expect "Name 4:$"
 session:type "\3"
 text, status = session:finish()
-check.contains(text, "interrupted!")
-check.equal(status, 1)
+-- The path of the binary may fill the line.
+check.contains(text:gsub("\n", ""), "interrupted!")
+check.equal(status, -2)
 session = terminal.start(([[ print(flow.exec { "sh", "-c", %q, "5" }:await().stdout) ]]):format(plain), { shell = true })
 session:type "$RUN\n"
 session:expect "Name 5:$"

@@ -75,7 +75,7 @@ for _, nothing in ipairs { "", "require 'flow'" } do
 end
 
 -- A signal ends it.
-for signal, status in pairs { TERM = 143, HUP = 129, INT = 1 } do
+for signal, status in pairs { TERM = 143, HUP = 129, INT = 130 } do
   result = host.signalled(host.binary, { "--report", report, "--trace", trace, "-e", head .. [[
     local SlowOp = flow.op("SlowOp", function() print "ready" io.stdout:flush() flow.sleep(1000) end)
     flow.new("slow"):add(SlowOp):run()]] }, signal)

@@ -181,7 +181,7 @@ for _, ending in ipairs { "", "os.exit(3)", "os.exit(3, true)" } do
   check.equal(result.status, ending == "" and 0 or 3)
   check.contains(result.stderr, "can't send the spans: POST " .. target .. " -> 404")
 end
-for signal, status in pairs { TERM = 143, HUP = 129, INT = 1 } do
+for signal, status in pairs { TERM = 143, HUP = 129, INT = 130 } do
   local id = servers.id()
   result = host.signalled(host.binary, { "--otlp", server:url("/echo", { id = id }), "-e", head .. [[
     flow.op("SlowOp", function() print "ready" io.stdout:flush() flow.sleep(1000) end):run()
@@ -194,7 +194,7 @@ for signal, status in pairs { TERM = 143, HUP = 129, INT = 1 } do
 end
 
 -- After a signal a collector that hangs delays the end for seconds, not for as long as OTEL_EXPORTER_OTLP_TIMEOUT allows.
-for signal, status in pairs { TERM = 143, INT = 1 } do
+for signal, status in pairs { TERM = 143, INT = 130 } do
   local began = flow.now()
   result = host.signalled("env", { "OTEL_EXPORTER_OTLP_TIMEOUT=90000", host.binary, "--otlp",
     server:url("/never"), "-e", head .. [[
