@@ -79,7 +79,7 @@ struct ProgressTests {
     try session.expect("\rCountOp ")
     try session.type("\u{3}")
     let rest = try session.end()
-    #expect(rest.status == 1)
+    #expect(rest.status == 130)
     #expect(rest.shown.contains(Self.erase))
     #expect(rest.shown.contains("interrupted!"))
   }
