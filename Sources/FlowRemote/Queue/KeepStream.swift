@@ -164,6 +164,7 @@ package final class KeepStream {
   ///   - run: The id of the run.
   ///   - sequence: The number of the run's last message; 0 for none.
   ///   - id: The message's id, unique; for a second attempt the same one.
+  /// - Throws: The error of the server, or that of the connection.
   /// - Returns: What has become of it.
   package func publish(
     _ bytes: [UInt8], script: ByteString, run: ByteString, after sequence: UInt64, id: ByteString

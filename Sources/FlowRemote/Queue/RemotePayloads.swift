@@ -58,6 +58,7 @@ extension NATSConnection {
   ///   - bucket: The name of the bucket.
   ///   - loop: The loop on which all of it is used.
   ///   - prepare: Makes it of the streams and the bucket.
+  /// - Throws: The error of the server, or that of the connection.
   /// - Returns: It.
   static func open<Value>(
     _ settings: NATSSettings, bucket: ByteString, on loop: EventLoop,

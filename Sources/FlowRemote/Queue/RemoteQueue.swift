@@ -76,6 +76,7 @@ package final class RemoteQueue {
   ///   - compatibility: What both sides have to agree on, a part of subjects.
   ///   - seal: What messages are sealed with; nil without a key.
   ///   - loop: The loop on which it is used.
+  /// - Throws: The error of the server, or that of the connection.
   /// - Returns: The queue.
   package static func open(
     _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: EventLoop
@@ -194,6 +195,7 @@ package final class RemoteQueue {
   ///   - tags: What its machine has to have, as a part of subjects.
   ///   - script: The id of the script.
   ///   - key: Unique to the message: the server drops a second one.
+  /// - Throws: The error of the server, or that of the connection.
   /// - Returns: The message's number in the stream.
   package func submit(
     _ job: [UInt8], tags: ByteString, script: ByteString, key: ByteString

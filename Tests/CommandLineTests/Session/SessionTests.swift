@@ -518,7 +518,8 @@ struct SessionTests: SessionSuite {
     #expect(try session.enter("help(flow.new('f'):add(Op))").contains("plan:\r\n"))
     #expect(try session.enter("help 'run:summary'").contains("Run:summary(options)"))
     // A word alone is found wherever it is a name.
-    #expect(try session.enter("help 'await'").contains("Task:await(options)\r\nWaits for the result"))
+    #expect(
+      try session.enter("help 'await'").contains("Task:await(options)\r\nWaits for the result"))
     #expect(try session.enter("help 'max_concurrent'").contains("DispatcherOptions.max_concurrent"))
     #expect(try session.enter("help 'retry'").contains("Op.retry  –  flow.RetryOptions?"))
     #expect(try session.enter("help 'retri'").contains("did you mean"))

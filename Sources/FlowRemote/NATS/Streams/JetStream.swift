@@ -284,6 +284,7 @@ package final class JetStream {
   ///   - id: A message with an id that the stream has recently got isn't stored again; the result is the number
   ///     of the first one.
   ///   - headers: Further headers.
+  /// - Throws: The error of the server, or that of the connection.
   /// - Returns: Its sequence number in the stream.
   @discardableResult
   package func publish(
