@@ -14,8 +14,7 @@ struct ContextBindings {
             return call.pass()
           }
           let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
-          if context._withUnsafeGuaranteedRef({ $0.isGuarded }) { return call.pass() }
-          return call.answer(copyOf: context._withUnsafeGuaranteedRef { $0.get(key) })
+          return call.answer(copyOf: context._withUnsafeGuaranteedRef { $0.read(key) })
         }
       ) { host, call in
         let context = try Self(host: host).context(call, "get")
@@ -53,11 +52,10 @@ struct ContextBindings {
           }
           // Beyond a memory limit it isn't kept.
           if call.isString, host.vm.hasMemoryLimit { return call.pass() }
-          if context._withUnsafeGuaranteedRef({ $0.isGuarded }) { return call.pass() }
           let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
           let value = FlowValue(call.value)
-          context._withUnsafeGuaranteedRef { $0.set(key, value) }
-          return call.answer()
+          let isSet = context._withUnsafeGuaranteedRef { $0.setUnguarded(key, value) }
+          return isSet ? call.answer() : call.pass()
         }
       ) { host, call in
         let context = try Self(host: host).context(call, "set")

@@ -195,9 +195,14 @@ public final class OpContext {
 
   /// The value under a key; nil when there is none.
   public func get(_ key: DataKey) -> FlowValue? {
+    if isGuarded, let error = refusal(reading: key) { fail(error) }
+    return read(key)
+  }
+
+  /// The value under a key, for code that asks `refusal` when there is none.
+  package func read(_ key: DataKey) -> FlowValue? {
     guard let owner else { return bucket.get(key) }
     if keeping != nil { willRead(key) }
-    if isGuarded, let error = refusal(reading: key) { fail(error) }
     return owner.lend { $0.value(of: key) }
   }
 
@@ -224,11 +229,23 @@ public final class OpContext {
 
   /// Stores and logs `value`; `.null` removes the key. Has no effect after the op has settled.
   public func set(_ key: DataKey, _ value: FlowValue) {
+    if isGuarded, let error = refusal(setting: key) { return fail(error) }
+    write(key, value)
+  }
+
+  /// The same, unless that needs a look first, for code that then asks `refusal`; returns whether it was done.
+  package func setUnguarded(_ key: DataKey, _ value: FlowValue) -> Bool {
+    if isGuarded { return false }
+    write(key, value)
+    return true
+  }
+
+  @inline(__always)
+  private func write(_ key: DataKey, _ value: FlowValue) {
     // The bucket checks the thread.
     guard let owner, !isSettled else {
       return cameTooLate("<\(bucket.keys.name(of: key))> was set")
     }
-    if isGuarded, let error = refusal(setting: key) { return fail(error) }
     owner.lend {
       $0.store(key, value, scope: scope, position: position, attempt: attempt)
     }
