@@ -6,8 +6,6 @@ struct FlowBindings {
   let host: ScriptHost
 
   func install() {
-    GraphBindings.install(in: host)
-    MainBindings.install(in: host)
     host.define("new") { host, call in
       let name = try Arguments(host, call, "new").name(1)
       return call.answer(Flow(name), host.types.flow)

@@ -13,7 +13,6 @@ package struct SandboxBindings {
   }
 
   func install() {
-    StopBindings.install(in: host)
     host.define("sandbox") { host, call in
       let arguments = Arguments(host, call, "sandbox")
       guard var sandbox = host.existing(SandboxGrant.self)?.make() else {

@@ -6,7 +6,6 @@ struct ExecBindings {
   let host: ScriptHost
 
   func install() {
-    TerminalBindings.install(in: host)
     host.define("exec") { host, call in
       try host.check(.programs, call, "exec")
       var (request, check) = try Self(host: host).processRequest(

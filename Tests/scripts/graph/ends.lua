@@ -61,7 +61,7 @@ check.equal(run.state, "failed")
 check.equal(lines(run), [[
 [FailOp] DidFinish: withError: no
 [AOp] DidFinish: cancelled: group failed]])
--- Or all that doesn't need it goes on.
+-- With keep_going the graph executes all ops that don't need the failed one.
 run = flow.graph("g", { keep_going = true }):add(Fail):add(Later):add(op("LastOp", {}, {}), { after = Later })
   :add(A):add(B):run()
 check.same({ run.state, run.error.op, run.data.b }, { "failed", "FailOp", 1 })

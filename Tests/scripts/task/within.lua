@@ -19,7 +19,7 @@ check.equal(flow.now() - began, 2.0)
 late = check.raises(function() flow.within(2, flow.with_delay, 60) end, "timed out after 2s")
 check.equal(late.kind, "timeout")
 
--- Code can't catch it, and ends although it goes on; its `__close`s run, with the time that they need.
+-- Code that catches the error is stopped nevertheless; its `__close`s run, with the time that they need.
 local log = {}
 check.raises(function()
   flow.within(2, function()
@@ -48,7 +48,7 @@ check.equal(log[#log], "undone")
 flow.within(2, function() left = flow.with_delay(10, "left") end)
 check.equal(left:await(), "left")
 
--- Limits within limits: the nearest ends its code, and the outer code goes on.
+-- Limits within limits: the nearest one stops its code, and the outer code continues.
 check.equal(flow.within(10, function()
   local ok, err = pcall(flow.within, 2, flow.sleep, 60)
   flow.sleep(3)

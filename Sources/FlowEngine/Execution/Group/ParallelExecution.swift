@@ -15,8 +15,8 @@ final class ParallelExecution: MemberGroup {
   private var running = 0
   /// Whether a failure stops nothing.
   private let keepsGoing: Bool
-  /// The errors of the steps that have failed meanwhile.
-  private var errors: [FlowError] = []
+  /// The first error that has stopped nothing.
+  private var firstError: FlowError?
   /// The keys that members have set in a kept run: which member was the first, and the value before.
   private var changes: [DataKey: (slot: Int, before: FlowValue?)] = [:]
   /// The member that was started last, which may end before it has returned.
@@ -65,7 +65,7 @@ final class ParallelExecution: MemberGroup {
     starting = nil
     guard running == 0 else { return }
     isScheduled = true
-    parent.groupEnded(stop ?? errors.first)
+    parent.groupEnded(stop ?? firstError)
   }
 
   override func cancelMembers(_ error: FlowError) {
@@ -96,7 +96,7 @@ final class ParallelExecution: MemberGroup {
     running -= 1
     if let error {
       memberFailed(error)
-      if keepsGoing { errors.append(error) }
+      if keepsGoing { firstError = firstError ?? error }
     }
     graph?.takeOutputs(of: number, from: member.bucket, into: parent)
     if let graph, stop == nil {
