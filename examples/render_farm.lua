@@ -1,7 +1,7 @@
 -- run: $DIR/picture.pgm
--- A picture that several machines compute: each op gets the scene as a file, computes some rows,
--- and gives them as a file. If FLOWLUA_REMOTE names a server, the machines are those that have
--- joined it. Otherwise the script starts a server and two machines on this one, if nats-server is
+-- A picture that several nodes compute: each op gets the scene as a file, computes some rows,
+-- and gives them as a file. If FLOWLUA_REMOTE names a server, the nodes are those that have
+-- joined it. Otherwise the script starts a server and two nodes on this one, if nats-server is
 -- installed, and ends them with itself.
 local flow = require "flow"
 local fs = require "flow.fs"
@@ -38,7 +38,7 @@ local function find_server()
   return flow.exec({ "sh", "-c", search }, { check = false }):await().stdout:match "[^\n]+"
 end
 
--- Starts a server and two machines, and returns the URL of the server.
+-- Starts a server and two nodes, and returns the URL of the server.
 local function start_farm(nats_server, folder)
   for _ = 1, 20 do
     local port = math.random(20000, 31999)
@@ -47,8 +47,8 @@ local function start_farm(nats_server, folder)
     farm[1] = start(server, "Server is ready")
     if farm[1] then
       for _, name in ipairs { "east", "west" } do
-        local machine = { arg[program], "--join", url, "--name", name, "--workers", "2" }
-        farm[#farm + 1] = assert(start(machine, "joined"), "no machine")
+        local node = { arg[program], "--join", url, "--name", name, "--workers", "2" }
+        farm[#farm + 1] = assert(start(node, "joined"), "no node")
       end
       return url
     end
@@ -122,7 +122,7 @@ if run.error then error(run.error) end
 
 local elsewhere = 0
 for _, event in ipairs(run:events()) do
-  -- The name of a machine's worker, such as "east/1"; workers of this process are numbers.
+  -- The name of a node's worker, such as "east/1"; workers of this process are numbers.
   if event.kind == "finish" and type(event.lane) == "string" then
     elsewhere = elsewhere + 1
   end

@@ -20,7 +20,7 @@ static struct {
 } done = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /// Destroys a message, with others. The library frees messages on a thread of its own and wakes that thread for each
-/// one, which took a twentieth of the time of an op on another machine.
+/// one, which took a twentieth of the time of an op on another node.
 static void discard(natsMsg *message) {
   natsMsg *list[MOST_DONE];
   size_t count = 0;

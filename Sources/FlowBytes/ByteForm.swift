@@ -1,4 +1,4 @@
-// Values as bytes: for other processes, for other machines, and for records on disk. A form is one list of fields, from
+// Values as bytes: for other processes, for other nodes, and for records on disk. A form is one list of fields, from
 // which writing and reading follow. Whatever the bytes are, reading throws rather than traps.
 
 /// A value that has a form as bytes.

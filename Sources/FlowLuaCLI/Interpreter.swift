@@ -30,7 +30,7 @@ final class Interpreter {
     let confinement = try Confinement(arguments)
     messages = Messages(program: arguments.program)
     keeping = try Keeping(arguments, server)
-    // Before there are threads and files, and outside of the sandbox. What executes no op needs no machines.
+    // Before there are threads and files, and outside of the sandbox. What executes no op needs no nodes.
     let executes = !arguments.options.checks && keeping?.explains != true
     let hosts = executes ? try StartedHosts.start(arguments, server: server) : nil
     let remote = hosts?.settings ?? server
@@ -67,7 +67,7 @@ final class Interpreter {
       remoteOps.settings = remote
       remoteOps.key = remoteKey
       if let options = arguments.options.remote { remoteOps.defaults = options.defaults }
-      remoteOps.hasStartedMachines = hosts != nil
+      remoteOps.hasStartedNodes = hosts != nil
       host.events.onWarning = { messages.say($0) }
       host.deprecations =
         refusesDeprecated ? .refused : .reported { messages.say("warning: \($0)") }

@@ -4,7 +4,7 @@ internal import FlowScripting
 internal import FlowSystem
 internal import LuaVM
 
-/// Performs `--join` and `--remote-check`, which execute no script of this machine.
+/// Performs `--join` and `--remote-check`, which execute no script of this computer.
 struct RemoteCommands {
   private let arguments: CommandLineArguments
   private let options: RemoteOptions
@@ -21,12 +21,12 @@ struct RemoteCommands {
   // MARK: Joining
 
   private func joinedServer(
-    _ starter: MachineStarter?
+    _ starter: NodeStarter?
   ) throws(CommandLineArguments.Misuse) -> RemoteSettings {
     if let starter {
       var settings = try RemoteOptions.settings(
         starter.url, arguments, naming: "option '--join -'")
-      settings.isForOwnMachines = true
+      settings.isForOwnNodes = true
       do throws(FlowError) { if let key = starter.key { try settings.setKey(key) } } catch {
         throw LongOptions.misuse("option '--join -': \(error.message)")
       }
@@ -43,15 +43,15 @@ struct RemoteCommands {
   /// Executes jobs of scripts elsewhere until a signal ends that; returns the exit status.
   func join() throws(CommandLineArguments.Misuse) -> Int32 {
     let confinement = try Confinement(arguments)
-    let starter = options.readsURL ? try MachineStarter() : nil
+    let starter = options.readsURL ? try NodeStarter() : nil
     let settings = try joinedServer(starter)
-    // Nobody on this machine may look after what a job has started.
+    // Nobody on this node may look after what a job has started.
     let problem = flowsystem_kill_programs_when_killed()
     if problem != 0 {
       say("no process can be started that ends programs: \(String(cString: strerror(problem)))")
       return 1
     }
-    var offer = RemoteMachine.Offer(
+    var offer = RemoteNode.Offer(
       name: options.name ?? RemoteOptions.hostName, workers: 0, tags: options.tags)
     try confinement.begin(nil)
     do {
@@ -59,10 +59,10 @@ struct RemoteCommands {
       defer { host.close() }
       offer.workers = arguments.options.workers ?? host.workerLimit
       host.events.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
-      var result: Result<RemoteMachine, FlowError>?
+      var result: Result<RemoteNode, FlowError>?
       try starter?.watch(on: host.loop)
       host.loop.perform { [offer] in
-        try await RemoteMachine.join(settings, offer, host: host)
+        try await RemoteNode.join(settings, offer, host: host)
       } then: {
         result = $0
       }
@@ -74,16 +74,16 @@ struct RemoteCommands {
         if error.kind == .usage { throw LongOptions.misuse(error.message) }
         say(error.message)
         return 1
-      case .success(let machine)?:
-        let workers = Self.count(machine.workers, "worker")
+      case .success(let node)?:
+        let workers = Self.count(node.workers, "worker")
         // Who has started it knows that.
         if starter == nil {
-          say("joined \(machine.server) as \(offer.name), with \(workers)")
+          say("joined \(node.server) as \(offer.name), with \(workers)")
         }
-        machine.onWarning = say
-        machine.isTemporary = starter != nil
-        starter?.onGone = { machine.leaveAtOnce() }
-        machine.run(onRequest: flowsystem_begin_termination, say)
+        node.onWarning = say
+        node.isTemporary = starter != nil
+        starter?.onGone = { node.leaveAtOnce() }
+        node.run(onRequest: flowsystem_begin_termination, say)
         return 0
       }
     } catch let misuse as CommandLineArguments.Misuse {
@@ -114,16 +114,16 @@ struct RemoteCommands {
     return host
   }
 
-  // MARK: Listing machines
+  // MARK: Listing nodes
 
-  /// Lists the machines that have joined a server; returns the exit status.
+  /// Lists the nodes that have joined a server; returns the exit status.
   func check() throws(CommandLineArguments.Misuse) -> Int32 {
     guard let settings = try RemoteOptions.settings(arguments) else {
       throw LongOptions.misuse("option '--remote-check' needs --remote URL or FLOWLUA_REMOTE")
     }
     let loop = EventLoop()
-    var result: Result<[RemoteMachines.Answer], FlowError>?
-    loop.perform({ try await RemoteMachines.ask(settings, on: loop) }, then: { result = $0 })
+    var result: Result<[RemoteNodes.Answer], FlowError>?
+    loop.perform({ try await RemoteNodes.ask(settings, on: loop) }, then: { result = $0 })
     _ = loop.run { result != nil }
     switch result {
     case nil: return 1
@@ -139,16 +139,16 @@ struct RemoteCommands {
     "\(number) \(noun)\(number == 1 ? "" : "s")"
   }
 
-  private func list(_ answers: [RemoteMachines.Answer], _ settings: RemoteSettings) -> Int32 {
+  private func list(_ answers: [RemoteNodes.Answer], _ settings: RemoteSettings) -> Int32 {
     for answer in answers {
-      let machine = answer.info
-      let tags = machine.tags.reduce("") { $0 + " " + $1 }
+      let node = answer.info
+      let tags = node.tags.reduce("") { $0 + " " + $1 }
       let delay = Durations.text(of: answer.delay.clampedNanoseconds)
       let (workers, cores) = (
-        Self.count(machine.workers, "worker"), Self.count(machine.cores, "core")
+        Self.count(node.workers, "worker"), Self.count(node.cores, "core")
       )
       var line: ByteString =
-        "\(machine.name): \(workers), \(cores), flowlua \(machine.version), Lua \(machine.lua), \(delay)"
+        "\(node.name): \(workers), \(cores), flowlua \(node.version), Lua \(node.lua), \(delay)"
       if !tags.isEmpty { line = line + ", tags" + tags }
       if let refusal = answer.refusal {
         line =
@@ -159,7 +159,7 @@ struct RemoteCommands {
     }
     let usable = answers.count { $0.refusal == nil }
     if usable == 0 {
-      say("no machine has joined \(settings.place) that can execute ops of this program")
+      say("no node has joined \(settings.place) that can execute ops of this program")
     }
     return usable > 0 ? 0 : 1
   }

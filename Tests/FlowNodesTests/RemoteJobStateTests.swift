@@ -4,7 +4,7 @@ import Testing
 @testable import FlowNodes
 @testable import FlowScripting
 
-@Suite("Where a job on other machines is")
+@Suite("Where a job on other nodes is")
 struct RemoteJobStateTests {
   typealias State = RemoteJobState
 
@@ -19,7 +19,7 @@ struct RemoteJobStateTests {
       case .requestStop(let delivery, let reason): "request stop of \(delivery): \(reason)"
       case .noteHandout: "note handout"
       case .begin(let lane): "begin \(lane)"
-      case .loseMachine(let name): "lose \(name)"
+      case .loseNode(let name): "lose \(name)"
       case .noteTime(let time): "time \(time)"
       case .fetch: "fetch"
       case .removeFiles: "remove files"
@@ -69,16 +69,16 @@ struct RemoteJobStateTests {
     #expect(state.hasEnded)
     #expect(Self.took(Self.report(place: 1, Self.success), &state) == ["remove files"])
     #expect(Self.names(state.stop(at: Self.now)) == [])
-    #expect(Self.names(state.look(State.World(now: .max, hasMachine: false))) == [])
+    #expect(Self.names(state.look(State.World(now: .max, hasNode: false))) == [])
   }
 
-  @Test("The first report says that a machine has it, the next one that a worker has begun it")
+  @Test("The first report says that a node has it, the next one that a worker has begun it")
   func beginning() {
     var state = Self.queued()
     #expect(Self.took(Self.report(lane: "m1"), &state) == ["note handout"])
     #expect(state.lanes == ["m1"])
     #expect(Self.took(Self.report(), &state) == ["begin m1/1"])
-    #expect(state.lanes == ["m1/1"] && state.machine == "m1")
+    #expect(state.lanes == ["m1/1"] && state.node == "m1")
   }
 
   @Test("Reports count in the order in which they were sent, each once")
@@ -99,7 +99,7 @@ struct RemoteJobStateTests {
     #expect(!state.hasEnded)
   }
 
-  @Test("A later hand-out replaces one that had begun, whose machine is lost")
+  @Test("A later hand-out replaces one that had begun, whose node is lost")
   func replaced() {
     var state = Self.queued(Self.report(Self.log))
     #expect(
@@ -126,18 +126,18 @@ struct RemoteJobStateTests {
     #expect(Self.took(Self.report(round: 1, Self.success), &state) == ["begin m1/1", "success"])
   }
 
-  @Test("What a machine gives back is put into the queue again")
+  @Test("What a node gives back is put into the queue again")
   func returned() {
     var state = Self.queued(Self.report(lane: "m1"))
     #expect(Self.took(Self.report(lane: "m1", .returned("busy")), &state) == ["put again"])
-    // The machine isn't lost.
+    // The node isn't lost.
     #expect(state.lanes == [])
     state = Self.queued(Self.report())
     #expect(Self.took(Self.report(.returned("it leaves")), &state) == ["lose m1", "put again"])
     #expect(state.lanes == ["m1/1"])
   }
 
-  @Test("Files that no machine has are sent again, three times")
+  @Test("Files that no node has are sent again, three times")
   func missing() {
     var state = Self.queued()
     for round in 1...4 as ClosedRange<UInt64> {
@@ -168,14 +168,14 @@ struct RemoteJobStateTests {
     let report = Self.report(value, Self.success)
     #expect(Self.took(report, &state) == ["fetch"])
     #expect(state.isDelivering && !state.mayBePut && !state.isWanted(round: 1))
-    // It comes again meanwhile, as does one of another machine.
+    // It comes again meanwhile, as does one of another node.
     #expect(Self.took(report, &state) == [])
     #expect(Self.took(Self.report(delivery: 2, Self.success), &state) == ["remove files"])
     #expect(Self.names(state.putAgain()) == [])
     #expect(Self.names(state.delivered([Self.success], at: Self.now)) == ["success"])
-    // While they come, it waits for no machine: its patience begins after them.
+    // While they come, it waits for no node: its patience begins after them.
     var delivering = Self.queued(Self.report(value, Self.success))
-    var world = State.World(now: Self.now + 61_000_000_000, hasMachine: false)
+    var world = State.World(now: Self.now + 61_000_000_000, hasNode: false)
     #expect(Self.names(delivering.look(world)) == [])
     _ = delivering.delivered([], at: Self.now)
     world.now += 50_000_000_000
@@ -189,7 +189,7 @@ struct RemoteJobStateTests {
   }
 
   @Test(
-    "A job to stop that a machine has isn't put into the queue again, nor executed by another one")
+    "A job to stop that a node has isn't put into the queue again, nor executed by another one")
   func stopped() {
     var state = Self.queued(Self.report())
     _ = state.stop(at: Self.now)
@@ -203,7 +203,7 @@ struct RemoteJobStateTests {
     #expect(!state.hasEnded && Self.names(state.filesAreSent(at: Self.now)) == [])
   }
 
-  @Test("A stop ends a job that no machine has; another one ends by its report")
+  @Test("A stop ends a job that no node has; another one ends by its report")
   func stop() {
     var state = Self.queued()
     #expect(
@@ -217,7 +217,7 @@ struct RemoteJobStateTests {
     #expect(Self.took(Self.report(Self.success), &state) == ["success"])
   }
 
-  @Test("A machine that has it without having said so gets the stop when it does")
+  @Test("A node that has it without having said so gets the stop when it does")
   func stopAtHandout() {
     var state = Self.queued(Self.report(lane: "m1"))
     _ = state.stop(at: Self.now)
@@ -228,16 +228,16 @@ struct RemoteJobStateTests {
     #expect(Self.names(state.putAgain()) == [])
   }
 
-  @Test("A job to stop ends without its machine after a second, with it after its patience")
+  @Test("A job to stop ends without its node after a second, with it after its patience")
   func stopThatLasts() {
     var state = Self.queued(Self.report())
     _ = state.stop(at: Self.now)
-    var world = State.World(now: Self.now + 900_000_000, hasItsMachine: false)
+    var world = State.World(now: Self.now + 900_000_000, hasItsNode: false)
     #expect(Self.names(state.look(world)) == [])
     world.now = Self.now + 1_100_000_000
     var alone = state
     #expect(Self.names(alone.look(world)) == ["end: stopped"])
-    world.hasItsMachine = true
+    world.hasItsNode = true
     #expect(Self.names(state.look(world)) == [])
     world.isConnected = false
     #expect(Self.names(state.look(world)) == [])
@@ -249,15 +249,15 @@ struct RemoteJobStateTests {
       Self.names(state.look(State.World(now: Self.now + 62_000_000_001))) == ["end: stopped"])
   }
 
-  @Test("A job that no machine could execute for too long ends; others wait")
+  @Test("A job that no node could execute for too long ends; others wait")
   func unreachable() {
     var state = Self.queued()
-    var world = State.World(now: Self.now + 61_000_000_000, hasMachine: false)
+    var world = State.World(now: Self.now + 61_000_000_000, hasNode: false)
     world.isConnected = false
     #expect(Self.names(state.look(world)) == [])
     world.isConnected = true
     #expect(Self.names(state.look(world)) == ["end: unreachable"])
-    // Its patience begins when the last machine has gone.
+    // Its patience begins when the last node has gone.
     state = Self.queued()
     #expect(Self.names(state.look(State.World(now: world.now))) == [])
     #expect(Self.names(state.look(world)) == [])
@@ -270,33 +270,33 @@ struct RemoteJobStateTests {
     #expect(Self.names(state.look(world)) == ["end: unreachable"])
   }
 
-  @Test("A job whose last hand-out was to a machine that is gone is lost")
+  @Test("A job whose last hand-out was to a node that is gone is lost")
   func lastHandout() {
     var state = Self.queued(Self.report(delivery: 3))
-    var world = State.World(now: Self.now, hasItsMachine: false)
-    world.knowsMachines = false
+    var world = State.World(now: Self.now, hasItsNode: false)
+    world.knowsNodes = false
     #expect(Self.names(state.look(world)) == [])
-    world.knowsMachines = true
+    world.knowsNodes = true
     var earlier = Self.queued(Self.report(delivery: 2))
     #expect(Self.names(earlier.look(world)) == [])
     #expect(Self.names(state.look(world)) == ["withdraw", "end: lost"])
   }
 
   @Test(
-    "A machine that is lost counts once for each hand-out; before the last time it executes alone")
+    "A node that is lost counts once for each hand-out; before the last time it executes alone")
   func losses() {
     var state = Self.queued(Self.report(delivery: 1))
-    #expect(state.loseMachine() == .executesAgain)
-    #expect(state.loseMachine() == .executesAgain)
+    #expect(state.loseNode() == .executesAgain)
+    #expect(state.loseNode() == .executesAgain)
     _ = state.take(Self.report(delivery: 2), at: Self.now)
-    #expect(state.loseMachine() == .executesAgainAlone)
+    #expect(state.loseNode() == .executesAgainAlone)
     _ = state.take(Self.report(delivery: 3), at: Self.now)
-    #expect(state.loseMachine() == .isTooOften)
+    #expect(state.loseNode() == .isTooOften)
     #expect(Self.names(state.giveUp()) == ["withdraw", "end: lost"])
     #expect(Self.names(state.giveUp()) == [])
   }
 
-  @Test("After an absence jobs are put again which machines have dropped meanwhile")
+  @Test("After an absence jobs are put again which nodes have dropped meanwhile")
   func absence() {
     var state = Self.queued()
     #expect(Self.names(state.reconnected(at: Self.now, absence: 1_000_000_000)) == [])
@@ -309,7 +309,7 @@ struct RemoteJobStateTests {
     #expect(Self.names(state.reconnected(at: Self.now, absence: 21_000_000_000)) == [])
   }
 
-  @Test("A machine that asks is to execute it only if it is of the latest round, and open")
+  @Test("A node that asks is to execute it only if it is of the latest round, and open")
   func wanted() {
     var state = Self.queued()
     #expect(state.isWanted(round: 1) && !state.isWanted(round: 2))

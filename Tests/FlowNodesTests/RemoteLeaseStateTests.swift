@@ -3,7 +3,7 @@ import Testing
 
 @testable import FlowNodes
 
-@Suite("Where a job of another machine is")
+@Suite("Where a job of another node is")
 struct RemoteLeaseStateTests {
   typealias State = RemoteLeaseState
 
@@ -92,7 +92,7 @@ struct RemoteLeaseStateTests {
     state = Self.executing()
     _ = state.giveBack("it leaves")
     #expect(state.take(.succeeded) == .reportEnd)
-    // One whose results may not be sent is a failure of its own, which no machine executes again.
+    // One whose results may not be sent is a failure of its own, which no node executes again.
     state = Self.executing()
     _ = state.giveBack("it leaves")
     #expect(state.take(.refused) == .reportEnd)

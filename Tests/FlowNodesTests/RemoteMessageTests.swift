@@ -10,7 +10,7 @@ typealias StringLiteralType = String
 typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String
 
-@Suite("Messages between scripts and machines")
+@Suite("Messages between scripts and nodes")
 struct RemoteMessageTests {
   private static let error = WireError(
     plain: FlowError(.error, "broken"), values: WireBatch(),
@@ -94,7 +94,7 @@ struct RemoteMessageTests {
     #expect(taken(0, line) == [])
     #expect(taken(2, line) == [])
     #expect(taken(3, line) == [3])
-    #expect(taken(9, .returned("the machine leaves")) == [9])
+    #expect(taken(9, .returned("the node leaves")) == [9])
     #expect(taken(9, .missing(["hash"])) == [9])
   }
 
@@ -232,7 +232,7 @@ struct RemoteMessageTests {
         _ = RemoteReport.read(changed)
         _ = RemoteStop.read(changed)
         _ = RemoteCode.read(changed)
-        _ = RemoteMachineInfo.read(changed)
+        _ = RemoteNodeInfo.read(changed)
       }
     }
   }
@@ -287,17 +287,17 @@ struct RemoteMessageTests {
     #expect(RemoteReport.read(start + secrets) == nil)
   }
 
-  @Test("A machine's tags cover those of an op, and it looks for work of each of their sets")
+  @Test("A node's tags cover those of an op, and it looks for work of each of their sets")
   func tags() throws {
-    let machine = try RemoteTags("gpu, big gpu")
+    let node = try RemoteTags("gpu, big gpu")
     #expect(
-      machine.words == ["big", "gpu"] && machine.token == "big+gpu" && machine.text == "big gpu")
-    #expect(Set(machine.subsets.map(\.token)) == ["+any", "big", "gpu", "big+gpu"])
-    #expect(machine.covers(RemoteTags()))
+      node.words == ["big", "gpu"] && node.token == "big+gpu" && node.text == "big gpu")
+    #expect(Set(node.subsets.map(\.token)) == ["+any", "big", "gpu", "big+gpu"])
+    #expect(node.covers(RemoteTags()))
     let (gpu, cpu) = (try RemoteTags("gpu"), try RemoteTags("cpu"))
-    #expect(machine.covers(gpu))
-    #expect(!machine.covers(cpu))
-    #expect(!RemoteTags().covers(machine))
+    #expect(node.covers(gpu))
+    #expect(!node.covers(cpu))
+    #expect(!RemoteTags().covers(node))
     let any = try RemoteTags("any")
     #expect(any.token != RemoteTags().token)
     for wrong in ["a.b", "a*", "ü", "a+b", String(repeating: "x", count: 33), "1 2 3 4 5"] {

@@ -57,7 +57,7 @@ struct RemotePackingTests {
     #expect(
       Self.sizes(packing.messages(Self.jobs(20), count: 20, workers: 2, underway: 4, isDue: true))
         == [20])
-    // Long ones may wait on a machine without a worker.
+    // Long ones may wait on a node without a worker.
     #expect(
       Self.sizes(Self.packing(10_000_000).messages(Self.jobs(2), count: 2, workers: 1, underway: 9))
         == [

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A server of NATS that a Swift program names")
 struct UseRemoteTests {
-  /// The error of an op that needs another machine.
+  /// The error of an op that needs another node.
   private func message(in host: ScriptHost) throws -> String {
     let chunk = try host.vm.load(Self.script, name: "=script")
     let results = try host.call(chunk, deadline: .now.advanced(by: .seconds(3600)))
@@ -45,7 +45,7 @@ struct UseRemoteTests {
     #expect(
       problem { () throws(FlowError) in try host.useRemote("nats://10.0.0.7") }
         .contains("isn't encrypted"))
-    // A name, which may belong to any machine.
+    // A name, which may belong to any node.
     #expect(
       problem { () throws(FlowError) in try host.useRemote("nats://127.example.invalid") }
         .contains("isn't encrypted"))

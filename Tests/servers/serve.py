@@ -4,7 +4,7 @@
     serve.py proxy      two tinyproxy: one for everybody, one that asks for a password
     serve.py files DIR  Python's http.server
     serve.py nats FLOWLUA N
-                        nats-server, and N machines with a worker each that have joined it: m1, m2…
+                        nats-server, and N nodes with a worker each that have joined it: m1, m2…
 
 Prints `name=value` lines, then `ready` when the server accepts connections. Ports are free ones: when another
 process takes one in between, the server is started again with others.
@@ -215,26 +215,26 @@ def files(path):
     return {"http": start(prepare, 1)[0]}
 
 
-def nats(binary, machines):
+def nats(binary, nodes):
     def prepare(numbers):
         store = os.path.join(folder, "store")
         return [["nats-server", "-a", "127.0.0.1", "-p", str(numbers[0]), "-js", "-sd", store]]
 
     found = {"nats": start(prepare, 1)[0]}
-    for number in range(1, int(machines) + 1):
+    for number in range(1, int(nodes) + 1):
         log = os.path.join(folder, f"m{number}")
         words = [binary, "--join", f"nats://127.0.0.1:{found['nats']}", "--name", f"m{number}", "--workers", "1"]
         environment = dict(os.environ, XDG_CACHE_HOME=log + ".cache")
         with open(log, "wb") as output:
-            machine = subprocess.Popen(
+            node = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
             )
-        processes.append(machine)
-        found[f"m{number}"] = machine.pid
+        processes.append(node)
+        found[f"m{number}"] = node.pid
         until = time.monotonic() + 60
         while "joined" not in open(log).read():
-            if machine.poll() is not None or time.monotonic() > until:
-                sys.exit("a machine can't join: " + open(log).read())
+            if node.poll() is not None or time.monotonic() > until:
+                sys.exit("a node can't join: " + open(log).read())
             time.sleep(0.005)
     return found
 

@@ -1,10 +1,10 @@
--- Ops on other machines, with the option --remote of flowlua.
+-- Ops on other nodes, with the option --remote of flowlua.
 --
 --   remote.lua items COUNT         items that do nothing: prints the microseconds of each
 --   remote.lua trip COUNT          ops one after another: prints the microseconds of each
 --   remote.lua sleep COUNT MS      items that occupy a worker for so long: prints the ms of all
 --   remote.lua file PATH           an op that needs a file: prints the milliseconds
---   remote.lua killed NAME PID     kills a machine with items: prints the milliseconds until they
+--   remote.lua killed NAME PID     kills a node with items: prints the milliseconds until they
 --                                  execute elsewhere
 --
 -- Prints the CPU time of the script as well.
@@ -38,7 +38,7 @@ local kinds = {}
 
 function kinds.items()
   local count = math.tointeger(first)
-  -- The machines get the code, and start their workers.
+  -- The nodes get the code, and start their workers.
   run(group(NextOp, numbers(100), 100))
   local items = group(NextOp, numbers(count), 1024)
   local stop = require "clock"()

@@ -1,4 +1,4 @@
-// What scripts/bench measures with ops on other machines, by hand with libnats: a stream of items, from which two
+// What scripts/bench measures with ops on other nodes, by hand with libnats: a stream of items, from which two
 // processes pull batches, a stream of results, and a stream with the parts of a file.
 //
 //   remote_peer items URL COUNT   items that do nothing: prints the microseconds of each

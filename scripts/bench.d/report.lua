@@ -179,7 +179,7 @@ part("programs", function()
     unit = "ms", by = "wall", times = 1.35 }
 end)
 
--- Servers for requests, and for ops on other machines.
+-- Servers for requests, and for ops on other nodes.
 package.path = here .. "/../../Tests/scripts/lib/?.lua;" .. package.path
 local servers = require "servers"
 local function nginx() return servers.nginx(1 << 30) end
@@ -338,7 +338,7 @@ part("remote", function()
     local a, b = in_turn(remote("items", "10000"), by_hand("items", "40000"))
     row { name = "a remote item that does nothing / libnats in C", ours = time(a),
       peer = { wall = b[1] }, unit = "us", by = "wall", times = 1 / 0.65,
-      chart = "an item on other machines", against = "libnats in C" }
+      chart = "an item on other nodes", against = "libnats in C" }
     row { name = "the same, alone", ours = time(a), unit = "us", by = "wall", at_most = 33 }
     a, b = in_turn(remote("trip", "500"), by_hand("trip", "500"))
     row { name = "a remote op, there and back / libnats in C", ours = time(a),
@@ -347,7 +347,7 @@ part("remote", function()
   do
     local sent, got = compiled .. "/sent", compiled .. "/got"
     assert(os.execute(("truncate -s 1G '%s'"):format(sent)))
-    -- Each time with another server and machine, because the content travels once.
+    -- Each time with another server and node, because the content travels once.
     local function fresh(run, ...)
       local words = { ... }
       return function()
@@ -364,8 +364,8 @@ part("remote", function()
     local a, b = in_turn(ours_runs, peer_runs)
     os.remove(sent)
     os.remove(got)
-    row { name = "1 GiB to another machine / libnats in C", ours = time(a), peer = { wall = b[1] },
-      unit = "ms", by = "wall", times = 1 / 0.7, chart = "1 GiB to another machine",
+    row { name = "1 GiB to another node / libnats in C", ours = time(a), peer = { wall = b[1] },
+      unit = "ms", by = "wall", times = 1 / 0.7, chart = "1 GiB to another node",
       against = "libnats in C" }
   end
   do
@@ -374,11 +374,11 @@ part("remote", function()
     for _, measure in ipairs { { 1, 3000 }, { 10, 300 } } do
       local ms, count = table.unpack(measure)
       local a, b = in_turn(remote("sleep", count, ms), lua("remote_peer.lua", count, ms, 3))
-      row { name = ("%d items of %d ms on 3 machines / ideal"):format(count, ms), ours = time(a),
+      row { name = ("%d items of %d ms on 3 nodes / ideal"):format(count, ms), ours = time(a),
         peer = { wall = b[1] }, unit = "ms", by = "wall", times = 1 / 0.9 }
     end
     -- The lease of 5 s, and a second.
-    row { name = "items of a killed machine, until they have moved",
+    row { name = "items of a killed node, until they have moved",
       ours = time(remote("killed", "m1", three.m1)()), unit = "ms", by = "wall", at_most = 6000 }
   end
 end)

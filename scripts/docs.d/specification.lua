@@ -15,7 +15,7 @@ local folders = {
   { "wait", "Waits", "Lua code waits anywhere without blocking other work." },
   { "stop", "Stops", "Timeouts, cancellation and signals end any code, waiting or busy." },
   { "worker", "Workers", "Ops and continuations can run on other threads." },
-  { "remote", "More machines", "Ops and continuations can run on other machines." },
+  { "remote", "Other nodes", "Ops and continuations can run on other nodes." },
   { "program", "Programs", "Programs read, write and end while the script continues." },
   { "ops", "Built-in ops", "Ops written in Swift run programs, access files, sleep and print." },
   { "csv", "CSV", "The module `flow.csv` reads and writes CSV." },

@@ -53,7 +53,7 @@ package final class MirroredStore {
 
   /// Begins a run that this process executes.
   package func begin(words: [ByteString], on loop: EventLoop) throws(FlowError) -> KeptRun {
-    // Other machines may have begun runs that this store doesn't know.
+    // Other computers may have begun runs that this store doesn't know.
     try store.begin(script: mirror.script, words: words, on: loop, nameLength: 6) {
       id, head throws(FlowError) in
       let run = MirroredRun(script: mirror.script, id: id)
@@ -62,7 +62,7 @@ package final class MirroredStore {
       case .stored(let sequence):
         return MirrorTarget(mirror: mirror, first: sequence, last: sequence)
       case .outdated:
-        throw StoreProblem.held.error("another machine has begun a run \(id) as well: try again")
+        throw StoreProblem.held.error("another computer has begun a run \(id) as well: try again")
       }
     }
   }

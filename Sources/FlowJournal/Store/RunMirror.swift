@@ -1,6 +1,6 @@
 package import FlowEngine
 
-/// Where the runs of a script are kept besides the store, so that another machine can continue them.
+/// Where the runs of a script are kept besides the store, so that another computer can continue them.
 package struct RunMirror: Sendable {
   /// What the script is called on all machines.
   package let script: ByteString

@@ -36,7 +36,7 @@ final class RunSession {
     if let failure { return failure }
     do throws(FlowError) {
       let connection = try connect()
-      // The server first: the store has nothing that another machine wouldn't find there.
+      // The server first: the store has nothing that another computer wouldn't find there.
       if let mirror {
         try mirror.publish(commands, connection.digests, isLast: isLast)
         Failpoint.pass()

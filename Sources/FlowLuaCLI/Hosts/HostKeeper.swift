@@ -3,7 +3,7 @@ internal import FlowNodes
 internal import FlowScripting
 internal import FlowSystem
 
-/// The process that starts the machines of a script, and a server for them, and ends all of them with the script, however
+/// The process that starts the nodes of a script, and a server for them, and ends all of them with the script, however
 /// that ends. Its first line for the script is a `HostReply`; the others are lines for the user.
 final class HostKeeper {
   let plan: HostPlan
@@ -17,7 +17,7 @@ final class HostKeeper {
   private(set) var isEnding = false
   private var hasEnded = false
 
-  /// How long machines have to end by themselves once their input has ended.
+  /// How long nodes have to end by themselves once their input has ended.
   private static let patience = Duration.seconds(2)
 
   /// Made in a process with one thread.
@@ -58,7 +58,7 @@ final class HostKeeper {
     }
   }
 
-  /// Starts the machines, which join a server.
+  /// Starts the nodes, which join a server.
   private func begin(_ settings: RemoteSettings) {
     self.settings = settings
     for host in plan.options.hosts {
@@ -106,7 +106,7 @@ final class HostKeeper {
 
   // MARK: The end
 
-  /// A machine has ended.
+  /// A node has ended.
   func ended() {
     if isEnding { return proceedWithEnd() }
     if launches.allSatisfy(\.hasEnded) {
@@ -114,7 +114,7 @@ final class HostKeeper {
     }
   }
 
-  /// Ends the machines, and then the server.
+  /// Ends the nodes, and then the server.
   func end() {
     guard !isEnding else { return }
     isEnding = true
@@ -135,7 +135,7 @@ final class HostKeeper {
 
 /// What the process says to the script's first.
 enum HostReply {
-  /// The machines are being started, and the server has this URL.
+  /// The nodes are being started, and the server has this URL.
   case ready(ByteString)
   /// Nothing was started, for this reason.
   case failed(ByteString)
@@ -159,12 +159,12 @@ enum HostReply {
       self = .ready(url)
     } else {
       self = .failed(
-        rest(Self.failedWord) ?? "the process that starts the machines has ended: \(line)")
+        rest(Self.failedWord) ?? "the process that starts the nodes has ended: \(line)")
     }
   }
 }
 
-/// Ends the machines once the script has ended, or says that it does.
+/// Ends the nodes once the script has ended, or says that it does.
 private final class ScriptEndJob: LoopJob {
   private unowned let keeper: HostKeeper
 

@@ -3,7 +3,7 @@ internal import FlowNodes
 internal import FlowScripting
 internal import FlowSystem
 
-/// The launcher of the machine on one host.
+/// The launcher of the node on one host.
 final class HostLaunch: ProcessLineReader {
   private let host: HostOptions.Host
   private let settings: RemoteSettings
@@ -48,7 +48,7 @@ final class HostLaunch: ProcessLineReader {
     let lines = child.makeLines()
     self.lines = lines
     lines.open()
-    // The token isn't among the words of the command, which every user of a machine can read.
+    // The token isn't among the words of the command, which every user of a node can read.
     let url = settings.url(ports: tunnels.map(\.port))
     _ = child.write(url + (plan.key.map { " " + $0 } ?? "") + "\n", for: UnneededWriter.shared)
     readLines()
@@ -108,7 +108,7 @@ final class HostLaunch: ProcessLineReader {
     }
   }
 
-  /// Ends the input of the machine, which ends it.
+  /// Ends the input of the node, which ends it.
   func end() { child?.closeInput() }
 
   /// Stops the launcher.
@@ -121,13 +121,13 @@ private final class UnneededWriter: ProcessInputWriter, Sendable {
   func inputAdvanced(isOpen: Bool) {}
 }
 
-/// Which machines are started for a script, and how.
+/// Which nodes are started for a script, and how.
 struct HostPlan {
   let program: ByteString
   let options: HostOptions
   /// The server that the command line or the environment names; nil: one is started.
   let server: RemoteSettings?
-  /// The text of `FLOWLUA_REMOTE_KEY` for the machines; nil for none.
+  /// The text of `FLOWLUA_REMOTE_KEY` for the nodes; nil for none.
   let key: ByteString?
   let isInsecure: Bool
   let shared: RemoteSharedFolders
@@ -150,14 +150,14 @@ struct HostPlan {
   /// The same in a URL.
   var serverName: ByteString { address.contains(":") ? "[\(address)]" : address }
 
-  /// The settings of the script by what the process has replied that starts the machines.
+  /// The settings of the script by what the process has replied that starts the nodes.
   func serverSettings(_ line: ByteString) throws(FlowError) -> RemoteSettings {
     switch HostReply(line: line) {
     case .failed(let reason): throw FlowError(.error, reason)
     case .ready(let url):
       if let server { return server }
       var settings = try settings(url)
-      settings.isForOwnMachines = options.address == nil
+      settings.isForOwnNodes = options.address == nil
       return settings
     }
   }
@@ -180,7 +180,7 @@ struct HostPlan {
     return ByteString(filled + rest)
   }
 
-  /// The command that starts a machine.
+  /// The command that starts a node.
   ///
   /// - Parameters:
   ///   - host: The host.

@@ -3,7 +3,7 @@ internal import FlowNodes
 internal import FlowScripting
 internal import FlowSystem
 
-/// A server of NATS on a free port of this machine, for one script.
+/// A server of NATS on a free port of this computer, for one script.
 final class HostServer: ProcessLineReader {
   /// Called with its URL once it is ready, or with the reason why it has ended.
   private var report: ((Result<ByteString, SystemError>) -> Void)?

@@ -3,7 +3,7 @@ internal import FlowNodes
 internal import FlowScripting
 internal import FlowSystem
 
-/// The machines that `--hosts` has started for a script: another process keeps them, and ends them with this one.
+/// The nodes that `--hosts` has started for a script: another process keeps them, and ends them with this one.
 final class StartedHosts {
   /// Those of the server that they join.
   let settings: RemoteSettings
@@ -16,15 +16,15 @@ final class StartedHosts {
   // Unsafe: set once, before the process exits and reads it; both on the main thread.
   private nonisolated(unsafe) static var current: StartedHosts?
 
-  /// How many milliseconds the process has for the end of all machines.
+  /// How many milliseconds the process has for the end of all nodes.
   private static let patience: Int32 = 15_000
 
-  /// Starts the machines.
+  /// Starts the nodes.
   ///
   /// - Parameters:
   ///   - arguments: The command line.
   ///   - server: The server that it names, if it does.
-  /// - Returns: The machines; nil without the option.
+  /// - Returns: The nodes; nil without the option.
   /// - Throws: What can't be started, as a misuse of the option.
   static func start(
     _ arguments: CommandLineArguments, server: RemoteSettings?
@@ -33,9 +33,9 @@ final class StartedHosts {
     try hosts.check(hasServer: server != nil)
     var key = RemoteOptions.key(arguments)
     if let text = key, text.bytes.contains(UInt8(ascii: "\n")) {
-      throw failure("a key with a line end can't be sent to a machine (FLOWLUA_REMOTE_KEY)")
+      throw failure("a key with a line end can't be sent to a node (FLOWLUA_REMOTE_KEY)")
     }
-    // Other machines may read what goes to an address of this one.
+    // Other computers may read what goes to an address of this one.
     if key == nil, hosts.address != nil { key = RemoteOptions.randomText }
     let plan = HostPlan(
       program: arguments.program, options: hosts, server: server, key: key,
@@ -114,7 +114,7 @@ final class StartedHosts {
     }
   }
 
-  /// Begins to show what is said about the machines, on a thread: the script may be busy. Called in the sandbox.
+  /// Begins to show what is said about the nodes, on a thread: the script may be busy. Called in the sandbox.
   func beginReading() throws(CommandLineArguments.Misuse) {
     let output = output
     do throws(SystemError) {
@@ -145,7 +145,7 @@ final class StartedHosts {
     }
   }
 
-  /// Ends the machines, and waits for that.
+  /// Ends the nodes, and waits for that.
   func end() {
     // A forked process has none.
     guard lifeline >= 0, getpid() == owner else { return }
@@ -156,9 +156,9 @@ final class StartedHosts {
   }
 }
 
-/// The process that has started this one as a machine: it sends the URL of the server over standard input, whose end says
-/// that the machine isn't needed any more.
-final class MachineStarter {
+/// The process that has started this one as a node: it sends the URL of the server over standard input, whose end says
+/// that the node isn't needed any more.
+final class NodeStarter {
   let url: ByteString
   /// The text with which messages are sealed; nil for that of the environment.
   let key: ByteString?
@@ -232,9 +232,9 @@ final class MachineStarter {
 
 /// Notes the end of the input.
 private final class InputEndJob: LoopJob {
-  private weak var starter: MachineStarter?
+  private weak var starter: NodeStarter?
 
-  init(_ starter: MachineStarter) { self.starter = starter }
+  init(_ starter: NodeStarter) { self.starter = starter }
 
   func run() { starter?.inputIsReady() }
 }

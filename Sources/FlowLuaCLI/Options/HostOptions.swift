@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import FlowScripting
 internal import FlowSystem
 
-/// The options about machines that are started for a script: `--hosts` and those that begin with it.
+/// The options about nodes that are started for a script: `--hosts` and those that begin with it.
 final class HostOptions {
   struct Host {
     /// As the launcher takes it.
@@ -16,7 +16,7 @@ final class HostOptions {
   private(set) var launcher: [ByteString] = ["ssh"]
   /// The words that start flowlua there.
   private(set) var command: [ByteString] = ["flowlua"]
-  /// The address of this machine for the machines; nil: 127.0.0.1.
+  /// The address of this computer for the nodes; nil: 127.0.0.1.
   private(set) var address: ByteString?
   /// The first option that belongs to `--hosts`.
   private var companion: ByteString?
@@ -107,7 +107,7 @@ final class HostOptions {
     }
     guard isAddress else {
       throw LongOptions.misuse(
-        "option '--hosts-address' needs an address of this machine without a port, such as 10.0.0.7, not '\(text)'"
+        "option '--hosts-address' needs an address of this computer without a port, such as 10.0.0.7, not '\(text)'"
       )
     }
     address = text

@@ -72,7 +72,7 @@ struct LongOptions {
   /// What is said about kept runs. Made by the first option about them: fields of these many types would cost each
   /// start.
   var kept: KeepingOptions?
-  /// What is said about other machines; nil without such an option.
+  /// What is said about other nodes; nil without such an option.
   var remote: RemoteOptions?
   /// The limits and permissions of the script; nil without any.
   var confinement: ConfinementOptions?
@@ -93,8 +93,8 @@ struct LongOptions {
     }
   }
 
-  /// What is said about other machines, so that more can be said.
-  var machines: RemoteOptions {
+  /// What is said about other nodes, so that more can be said.
+  var nodes: RemoteOptions {
     mutating get {
       if let remote { return remote }
       let made = RemoteOptions()

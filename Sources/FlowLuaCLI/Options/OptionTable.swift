@@ -4,7 +4,7 @@ internal import FlowScripting
 /// An option of flowlua. All that is said of it stands here: parsing, `--help` and suggestions come from it, and from
 /// `--help` the completions, the manual page and the article (scripts/install.d/options.lua).
 struct Option: Sendable {
-  enum Section: CaseIterable { case flowlua, machines, limits }
+  enum Section: CaseIterable { case flowlua, nodes, limits }
 
   /// The part that follows the name.
   enum Value {
@@ -44,8 +44,8 @@ extension Option {
     table.addOutput()
     table.addKeeping()
     table.addExecution()
-    table.section = .machines
-    table.addMachines()
+    table.section = .nodes
+    table.addNodes()
     table.section = .limits
     table.addLimits()
     return table.options
@@ -183,7 +183,7 @@ extension OptionTable {
     }
     form(
       "--keep=nats[:NAME]",
-      "keep it on the server of --remote as well, so that --resume continues on any machine, for the script of this NAME (default: that of its file)"
+      "keep it on the server of --remote as well, so that --resume continues on any computer, for the script of this NAME (default: that of its file)"
     )
     optional(
       "--resume[=RUN]",
@@ -330,50 +330,50 @@ extension OptionTable {
 }
 
 extension OptionTable {
-  fileprivate mutating func addMachines() {
+  fileprivate mutating func addNodes() {
     word(
       "--remote URL", needs: "a URL: --remote nats://HOST",
-      "execute ops with thread = \"remote\" on the machines that have joined this server of NATS: nats://HOST, tls://TOKEN@HOST, or several URLs of a cluster with commas"
-    ) { (options, value) throws(CommandLineArguments.Misuse) in options.machines.server = value }
+      "execute ops with thread = \"remote\" on the nodes that have joined this server of NATS: nats://HOST, tls://TOKEN@HOST, or several URLs of a cluster with commas"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in options.nodes.server = value }
     word(
       "--remote-timeout S", needs: "a number of seconds: --remote-timeout 60",
-      "how long such ops wait while no machine can execute them (default 60)", forScript: true
+      "how long such ops wait while no node can execute them (default 60)", forScript: true
     ) { (options, value) throws(CommandLineArguments.Misuse) in
-      try options.machines.setTimeout(value)
+      try options.nodes.setTimeout(value)
     }
     word(
       "--remote-shared DIR,...", needs: "a folder: --remote-shared /data",
-      "a folder that is the same on all machines: files in it aren't sent", forScript: true
+      "a folder that is the same on all nodes: files in it aren't sent", forScript: true
     ) { (options, value) throws(CommandLineArguments.Misuse) in
-      try options.machines.addShared(value)
+      try options.nodes.addShared(value)
     }
     flag(
       "--remote-check",
-      "list the machines that have joined; status 1 if none can execute ops of this version; no script is executed"
-    ) { options, _ in options.machines.checks = true }
+      "list the nodes that have joined; status 1 if none can execute ops of this version; no script is executed"
+    ) { options, _ in options.nodes.checks = true }
     word(
       "--hosts HOST,...", needs: "names: --hosts a,b",
-      "start machines on these hosts by ssh, and a server here, for as long as the script runs; N/HOST has N workers, @FILE has a host on each line"
+      "start nodes on these hosts by ssh, and a server here, for as long as the script runs; N/HOST has N workers, @FILE has a host on each line"
     ) { (options, value) throws(CommandLineArguments.Misuse) in
-      try options.machines.hosts.add(value)
+      try options.nodes.hosts.add(value)
     }
     word(
       "--hosts-launcher CMD", needs: "a command: --hosts-launcher 'docker exec -i'",
-      "start machines by this command instead of ssh, such as 'docker exec -i'; {} is the place of the host"
+      "start nodes by this command instead of ssh, such as 'docker exec -i'; {} is the place of the host"
     ) { (options, value) throws(CommandLineArguments.Misuse) in
-      try options.machines.hosts.setLauncher(value)
+      try options.nodes.hosts.setLauncher(value)
     }
     word(
       "--hosts-command CMD", needs: "a command: --hosts-command /opt/bin/flowlua",
       "how flowlua is called on the hosts (default: flowlua)"
     ) { (options, value) throws(CommandLineArguments.Misuse) in
-      try options.machines.hosts.setCommand(value)
+      try options.nodes.hosts.setCommand(value)
     }
     word(
-      "--hosts-address ADDR", needs: "an address of this machine: --hosts-address 10.0.0.7",
-      "the address of this machine for machines that ssh doesn't connect"
+      "--hosts-address ADDR", needs: "an address of this computer: --hosts-address 10.0.0.7",
+      "the address of this computer for nodes that ssh doesn't connect"
     ) { (options, value) throws(CommandLineArguments.Misuse) in
-      try options.machines.hosts.setAddress(value)
+      try options.nodes.hosts.setAddress(value)
     }
     optional(
       "--join [URL]",
@@ -382,19 +382,19 @@ extension OptionTable {
       --workers N; no script is executed; without a URL, that of FLOWLUA_REMOTE; - reads it from standard input, and \
       ends with that
       """, isValue: { isPlain($0) || $0 == "-" }
-    ) { options, _, value in options.machines.join(value) }
+    ) { options, _, value in options.nodes.join(value) }
     word(
       "--name NAME", needs: "a name: --name gpu1",
-      "with --join: the name of this machine (default: its host name)"
-    ) { (options, value) throws(CommandLineArguments.Misuse) in try options.machines.setName(value)
+      "with --join: the name of this node (default: its host name)"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in try options.nodes.setName(value)
     }
     word(
       "--tags TAG,...", needs: "words: --tags gpu,big",
-      "with --join: what this machine has, at most 4 words: ops can demand them"
-    ) { (options, value) throws(CommandLineArguments.Misuse) in try options.machines.setTags(value)
+      "with --join: what this node has, at most 4 words: ops can demand them"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in try options.nodes.setTags(value)
     }
-    flag("--insecure", "let servers of other machines be reached without TLS") { options, _ in
-      options.machines.isInsecure = true
+    flag("--insecure", "let servers of other computers be reached without TLS") { options, _ in
+      options.nodes.isInsecure = true
     }
   }
 }

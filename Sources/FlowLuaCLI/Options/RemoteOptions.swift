@@ -3,26 +3,26 @@ internal import FlowNodes
 internal import FlowScripting
 internal import FlowSystem
 
-/// The options about other machines. Made by the first one: fields of these types would cost each start.
+/// The options about other nodes. Made by the first one: fields of these types would cost each start.
 final class RemoteOptions {
   /// The URL of `--remote`.
   var server: ByteString?
-  /// Whether this machine joins a server.
+  /// Whether this node joins a server.
   private(set) var joins = false
   /// The URL of `--join`; nil for that of `FLOWLUA_REMOTE`.
   private(set) var joined: ByteString?
-  /// Whether the machines are only listed.
+  /// Whether the nodes are only listed.
   var checks = false
   var isInsecure = false
-  /// How long jobs wait while no machine can execute them.
+  /// How long jobs wait while no node can execute them.
   private(set) var timeout: Duration?
-  /// The folders that all machines have.
+  /// The folders that all nodes have.
   private(set) var shared = RemoteSharedFolders()
   private(set) var tags: ByteString = ""
   private(set) var name: ByteString?
   /// The first option that only `--join` may have.
   private var joiningOption: ByteString?
-  /// What is said about machines that are started for the script; nil without such an option.
+  /// What is said about nodes that are started for the script; nil without such an option.
   private(set) var started: HostOptions?
 
   /// The same, so that more can be said.
@@ -38,7 +38,7 @@ final class RemoteOptions {
     joined = url.flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Whether the first line of standard input has the URL of `--join`, whose end then is that of this machine, too.
+  /// Whether the first line of standard input has the URL of `--join`, whose end then is that of this node, too.
   var readsURL: Bool { joined == "-" }
 
   func setTimeout(_ text: ByteString) throws(CommandLineArguments.Misuse) {
@@ -59,7 +59,7 @@ final class RemoteOptions {
   }
 
   func setTags(_ text: ByteString) throws(CommandLineArguments.Misuse) {
-    do throws(FlowError) { try RemoteMachine.Offer.check(tags: text) } catch {
+    do throws(FlowError) { try RemoteNode.Offer.check(tags: text) } catch {
       throw LongOptions.misuse("option '--tags': \(error.message)")
     }
     tags = text
@@ -75,7 +75,7 @@ final class RemoteOptions {
     joiningOption = joiningOption ?? "--name"
   }
 
-  /// Whether a machine may have a name.
+  /// Whether a node may have a name.
   static func isName(_ text: ByteString) -> Bool {
     text.count <= 64
       && text.bytes.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") }
@@ -97,7 +97,7 @@ final class RemoteOptions {
       if started != nil {
         throw LongOptions.misuse("option '--remote-check' can't be combined with '--hosts'")
       }
-      try refuseScript(arguments, "--remote-check", "it lists machines")
+      try refuseScript(arguments, "--remote-check", "it lists nodes")
     }
   }
 
@@ -121,10 +121,10 @@ final class RemoteOptions {
     return defaults
   }
 
-  /// The name of this machine.
+  /// The name of this node.
   static var hostName: ByteString {
     var bytes = [CChar](repeating: 0, count: 256)
-    guard gethostname(&bytes, bytes.count - 1) == 0 else { return "machine" }
+    guard gethostname(&bytes, bytes.count - 1) == 0 else { return "node" }
     return ByteString(bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
   }
 

@@ -73,7 +73,7 @@ enum KeptRunText {
     }
   }
 
-  /// The name of this machine.
+  /// The name of this computer.
   private static let hostName: ByteString = {
     var name = utsname()
     guard uname(&name) == 0 else { return "" }

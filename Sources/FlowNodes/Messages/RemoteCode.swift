@@ -3,7 +3,7 @@ internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// The function of an op as other machines get it: with the modules in Lua that it may require. It travels once, as an
+/// The function of an op as other nodes get it: with the modules in Lua that it may require. It travels once, as an
 /// object whose name is its digest.
 final class RemoteCode {
   /// The SHA-256 of the bytes, in hexadecimal digits.
@@ -43,7 +43,7 @@ final class RemoteCode {
 }
 
 extension WorkerFunction {
-  /// The function with its modules, for other machines. The seal has to be the same each time.
+  /// The function with its modules, for other nodes. The seal has to be the same each time.
   func remoteCode(_ seal: RemoteSeal?) throws(FlowError) -> RemoteCode {
     if let made = travelling as? RemoteCode { return made }
     do {

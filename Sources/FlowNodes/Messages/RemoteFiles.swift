@@ -2,7 +2,7 @@ package import FlowEngine
 internal import FlowRemote
 internal import FlowScripting
 
-/// A file of the script that an op on another machine needs.
+/// A file of the script that an op on another node needs.
 struct RemoteNeededFile: Equatable {
   /// As it is in the data of the script.
   let path: ByteString
@@ -11,7 +11,7 @@ struct RemoteNeededFile: Equatable {
   enum Content: Equatable {
     /// An object of the server.
     case object(hash: ByteString, size: Int64)
-    /// A file below a folder that all machines have.
+    /// A file below a folder that all nodes have.
     case shared
   }
 
@@ -19,7 +19,7 @@ struct RemoteNeededFile: Equatable {
   static func object(_ hash: ByteString) -> ByteString { "file-\(hash)" }
 }
 
-/// A file that an op has given on another machine.
+/// A file that an op has given on another node.
 struct RemoteGivenFile: Equatable {
   /// As the op has given it.
   let path: ByteString
@@ -50,7 +50,7 @@ struct RemoteJobFiles {
   }
 }
 
-/// The files of an op that is about to execute on another machine.
+/// The files of an op that is about to execute on another node.
 struct RemoteOpFiles {
   /// A need, and the texts in its value that are paths of files.
   struct Need {
@@ -76,7 +76,7 @@ struct RemoteOpFiles {
   }
 }
 
-/// The folders whose files all machines have at the same paths.
+/// The folders whose files all nodes have at the same paths.
 package struct RemoteSharedFolders: Sendable, Equatable {
   private(set) var folders: [ByteString] = []
 
@@ -179,9 +179,9 @@ extension WorkerDeclaration: ByteRecord {
     { (declared: WorkerDeclaration) in (declared.name, declared.type) })
 }
 
-/// The files of a script that ops on other machines need, as objects of the server: each content is sent once.
+/// The files of a script that ops on other nodes need, as objects of the server: each content is sent once.
 ///
-/// Large ones are sent when a machine doesn't have them from an earlier script.
+/// Large ones are sent when a node doesn't have them from an earlier script.
 /// The objects that it has stored are deleted when the script ends. Confined to the thread of the host's loop.
 final class RemoteUploads {
   private let objects: ObjectStore
@@ -191,12 +191,12 @@ final class RemoteUploads {
   private var hashes: [ByteString: (stamp: FileStamp, hash: ByteString)] = [:]
   /// The contents that the server has, or that are sent.
   private let contents: OncePerKey<ByteString, ObjectInfo>
-  /// Large contents that a machine doesn't have.
+  /// Large contents that a node doesn't have.
   private var required: Set<ByteString> = []
   /// The objects that this script has stored.
   private var stored: [ByteString: ObjectInfo] = [:]
 
-  /// The most bytes of a file that is sent although machines may have it: that costs less than the question.
+  /// The most bytes of a file that is sent although nodes may have it: that costs less than the question.
   private static let smallSize: Int64 = 1 << 20
 
   init(_ objects: ObjectStore, _ loop: EventLoop, _ shared: RemoteSharedFolders) {
@@ -268,7 +268,7 @@ final class RemoteUploads {
     }
   }
 
-  /// Notes that a machine needs a content that the server doesn't have; false if it had been there.
+  /// Notes that a node needs a content that the server doesn't have; false if it had been there.
   func require(_ hash: ByteString) -> Bool {
     required.insert(hash)
     guard contents[hash] != nil else { return true }

@@ -2,7 +2,7 @@ package import FlowEngine
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-// The messages between a script and the machines that execute its ops. Each begins with `RemoteProtocol.version`.
+// The messages between a script and the nodes that execute its ops. Each begins with `RemoteProtocol.version`.
 
 /// What both sides have to agree on.
 package enum RemoteProtocol {
@@ -45,7 +45,7 @@ package enum RemoteProtocol {
   }
 }
 
-/// A message between a script and a machine.
+/// A message between a script and a node.
 protocol RemoteMessage: ByteCodable {}
 
 extension RemoteMessage {
@@ -102,13 +102,13 @@ struct RemoteJob: RemoteMessage, ByteRecord {
     })
 }
 
-/// What a machine reports about a job. The first one, without news, says that a worker is about to begin it, or that
-/// the machine has it.
+/// What a node reports about a job. The first one, without news, says that a worker is about to begin it, or that
+/// the node has it.
 struct RemoteReport: RemoteMessage, ByteRecord {
   let number: UInt64
   /// Which hand-out of the job it is about: a later one has a greater number, and replaces an earlier one.
   let delivery: UInt64
-  /// Where it executes, as `gpu1/3`; before it has begun, the machine.
+  /// Where it executes, as `gpu1/3`; before it has begun, the node.
   let lane: ByteString
   /// For how many nanoseconds it has kept a worker, in the last report; else 0.
   var took: Int64 = 0
@@ -123,7 +123,7 @@ struct RemoteReport: RemoteMessage, ByteRecord {
     case event(WorkerReport.JobEvent.What, age: Int64)
     /// It wasn't executed, for this reason: the script puts it into the queue again.
     case returned(ByteString)
-    /// Neither the machine nor the server has the files with these hashes: the same, once they are sent.
+    /// Neither the node nor the server has the files with these hashes: the same, once they are sent.
     case missing([ByteString])
     /// An output with files, which the script gets before the value is set.
     case files(ByteString, WireValue, WireBatch, [RemoteGivenFile])
@@ -184,10 +184,10 @@ struct RemoteReport: RemoteMessage, ByteRecord {
   }
 }
 
-/// A machine's question to a script.
+/// A node's question to a script.
 enum RemoteQuestion: RemoteMessage, ByteUnion {
-  /// Which jobs the machine is to execute, that were handed out before: some of them may have ended. If they were lost, one
-  /// of them may be what has ended their machine.
+  /// Which jobs the node is to execute, that were handed out before: some of them may have ended. If they were lost, one
+  /// of them may be what has ended their node.
   case jobs([Asked], wereLost: Bool)
   /// Whether the script has taken these reports, which aren't in the stream. It takes them once it has those with numbers up
   /// to this one there.
@@ -237,8 +237,8 @@ struct RemoteStop: RemoteMessage, ByteRecord {
     { (stop: RemoteStop) in (stop.number, stop.delivery, stop.error) })
 }
 
-/// What a machine says of itself. Its first fields are the same in all versions.
-package struct RemoteMachineInfo: Equatable {
+/// What a node says of itself. Its first fields are the same in all versions.
+package struct RemoteNodeInfo: Equatable {
   /// A random text, the same as long as the program runs.
   package let id: ByteString
   package let name: ByteString
@@ -270,11 +270,11 @@ package struct RemoteMachineInfo: Equatable {
 
   private static let byteForm = ByteForm(
     {
-      RemoteMachineInfo(
+      RemoteNodeInfo(
         id: $0, name: $1, compatibility: $2, version: $3, lua: $4, workers: $5, tags: $8,
         cores: $6, isLeaving: $7, key: "")
     },
-    { (info: RemoteMachineInfo) in
+    { (info: RemoteNodeInfo) in
       (
         info.id, info.name, info.compatibility, info.version, info.lua, info.workers, info.cores,
         info.isLeaving, info.tags
@@ -290,7 +290,7 @@ package struct RemoteMachineInfo: Equatable {
 
   /// Reads a description; nil for anything else. What later versions add at the end is ignored, and earlier ones had no
   /// key.
-  static func read(_ bytes: [UInt8]) -> RemoteMachineInfo? {
+  static func read(_ bytes: [UInt8]) -> RemoteNodeInfo? {
     bytes.withUnsafeBytes { raw in
       var reader = ByteReader(raw)
       guard var info = try? byteForm.read(from: &reader) else { return nil }

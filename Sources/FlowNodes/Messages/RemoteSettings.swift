@@ -8,15 +8,15 @@ internal import FlowSystem
 package struct RemoteSettings: Sendable {
   /// The servers, and how to reach them.
   package var servers: NATSSettings
-  /// How long jobs wait while no machine could execute them.
+  /// How long jobs wait while no node could execute them.
   package var timeout = Duration.seconds(60)
-  /// Whether servers of other machines may be reached without TLS.
+  /// Whether servers of other computers may be reached without TLS.
   package var isInsecure = false
-  /// The folders whose files all machines have: they aren't sent.
+  /// The folders whose files all nodes have: they aren't sent.
   package var shared = RemoteSharedFolders()
-  /// Whether all connections to the server stay on this machine or in tunnels of the secure shell: it is there for the
-  /// script alone, or this machine was started by such a script.
-  package var isForOwnMachines = false
+  /// Whether all connections to the server stay on this computer or in tunnels of the secure shell: it is there for the
+  /// script alone, or this node was started by such a script.
+  package var isForOwnNodes = false
   /// The text of `FLOWLUA_REMOTE_KEY`, with which messages are sealed; nil for none.
   private var key: ByteString?
   /// The URLs as they were given.
@@ -51,13 +51,13 @@ package struct RemoteSettings: Sendable {
     }
   }
 
-  /// The hosts of the servers with their ports if all of them are on this machine; else none.
+  /// The hosts of the servers with their ports if all of them are on this computer; else none.
   package var loopbackPlaces: [ByteString] {
     let places = places
     return places.allSatisfy(Self.isLoopback) ? places : []
   }
 
-  /// Whether a host with its port is this machine. A name such as `127.example.org` isn't.
+  /// Whether a host with its port is this computer. A name such as `127.example.org` isn't.
   private static func isLoopback(_ place: ByteString) -> Bool {
     let host = place.bytes.prefix(
       place.bytes.lastIndex(of: UInt8(ascii: ":")) ?? place.bytes.count)
@@ -73,7 +73,7 @@ package struct RemoteSettings: Sendable {
       && servers.tls.certificate == nil
   }
 
-  /// Whether all servers are on this machine.
+  /// Whether all servers are on this computer.
   private var isLoopback: Bool { !loopbackPlaces.isEmpty }
 
   /// The URLs with the token or the user, for another process.
@@ -96,22 +96,22 @@ package struct RemoteSettings: Sendable {
     return urls
   }
 
-  /// Whether the connection is encrypted, or leaves this machine nowhere.
+  /// Whether the connection is encrypted, or leaves this computer nowhere.
   private var isPrivate: Bool { servers.tls.isRequired || isLoopback }
 
-  /// Whether nobody else can read the data that is sent. A server on this machine alone isn't enough: other machines may
+  /// Whether nobody else can read the data that is sent. A server on this computer alone isn't enough: other nodes may
   /// have joined it without encryption.
   var protectsSecrets: Bool {
-    servers.tls.isRequired || key != nil || isForOwnMachines && isLoopback
+    servers.tls.isRequired || key != nil || isForOwnNodes && isLoopback
   }
 
-  /// Refuses a connection without encryption to another machine. A key doesn't replace it: who can read the connection
+  /// Refuses a connection without encryption to another computer. A key doesn't replace it: who can read the connection
   /// finds the token of the server there.
   package func check() throws(FlowError) {
     if isInsecure || isPrivate { return }
     throw .usage(
       """
-      the server '\(place)' is another machine, and the connection isn't encrypted: use tls://…, or \
+      the server '\(place)' is another computer, and the connection isn't encrypted: use tls://…, or \
       allow it (--insecure, or insecure = true)
       """)
   }

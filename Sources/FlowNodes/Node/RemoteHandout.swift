@@ -3,7 +3,7 @@ internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// A message with jobs that the server has handed out to this machine: it is acknowledged once all of them have ended.
+/// A message with jobs that the server has handed out to this node: it is acknowledged once all of them have ended.
 /// Confined to the thread of the host's loop.
 final class RemoteHandout {
   private let message: JetStreamMessage
@@ -83,7 +83,7 @@ final class RemoteHandout {
   }
 }
 
-/// Short jobs of one message, which one worker of a machine executes one after another: the way to a worker and back
+/// Short jobs of one message, which one worker of a node executes one after another: the way to a worker and back
 /// costs more than what they do. Confined to the thread of the host's loop.
 final class RemoteShare: WorkerTask {
   private let number: UInt64

@@ -3,7 +3,7 @@ internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// A job of a script elsewhere that a worker of this machine executes, and the reports about it.
+/// A job of a script elsewhere that a worker of this node executes, and the reports about it.
 ///
 /// What happens is collected for a moment, so that a short op is one report.
 final class RemoteLease: WorkerTask {
@@ -24,12 +24,12 @@ final class RemoteLease: WorkerTask {
   /// Where it is.
   private var state = RemoteLeaseState(at: LuaVM.monotonicTime)
   /// The files that its op sees.
-  private var links = RemoteMachineFiles.Links()
+  private var links = RemoteNodeFiles.Links()
   /// The temporary folders of its op.
   private var folders: [ByteString] = []
   /// Outputs with files, until the op has ended.
   private var held: [(time: Int64, key: ByteString, value: WireValue, batch: WireBatch)] = []
-  private unowned let machine: RemoteMachine
+  private unowned let node: RemoteNode
   private var lane: ByteString
   private var news: [(time: Int64, news: RemoteReport.News)] = []
   /// Whether the news will be sent after a moment.
@@ -44,10 +44,10 @@ final class RemoteLease: WorkerTask {
   var isWaiting: Bool { state.isWaiting }
 
   init(
-    _ machine: RemoteMachine, _ session: RemoteSession, _ number: UInt64, _ job: RemoteJob,
+    _ node: RemoteNode, _ session: RemoteSession, _ number: UInt64, _ job: RemoteJob,
     _ delivery: UInt64, _ code: WorkerCode, _ handout: RemoteHandout
   ) {
-    self.machine = machine
+    self.node = node
     self.session = session
     self.number = number
     self.job = job.number
@@ -55,14 +55,14 @@ final class RemoteLease: WorkerTask {
     self.handout = handout
     files = job.files
     identity = job.identity
-    lane = machine.name
+    lane = node.name
     order = WorkerJob(code: code, arguments: job.arguments, kind: job.kind)
   }
 
-  /// Says that a worker of this machine executes it.
+  /// Says that a worker of this node executes it.
   func announce() {
     guard state.began > 0, !hasEnded else { return }
-    machine.announce(
+    node.announce(
       [RemoteReport(number: job, delivery: delivery, lane: lane, news: [])], to: session.script)
   }
 
@@ -82,8 +82,8 @@ final class RemoteLease: WorkerTask {
 
   func begun(in lane: UInt8) {
     state.begin(at: LuaVM.monotonicTime)
-    machine.noteBegin()
-    self.lane = machine.name(ofLane: Int(lane))
+    node.noteBegin()
+    self.lane = node.name(ofLane: Int(lane))
     // Several short ones were announced together.
     if handout.count == 1 { announce() }
   }
@@ -108,7 +108,7 @@ final class RemoteLease: WorkerTask {
   /// Does what its state says about an event.
   private func perform(_ action: RemoteLeaseState.Action, _ event: WorkerReport.JobEvent) {
     switch (action, event.what) {
-    case (.removeFolder, .folder(let path)): machine.files.remove([path])
+    case (.removeFolder, .folder(let path)): node.files.remove([path])
     case (.keepFolder, .folder(let path)): folders.append(path)
     case (.hold, .set(let key, let value, let batch)):
       held.removeAll { $0.key == key }
@@ -119,7 +119,7 @@ final class RemoteLease: WorkerTask {
     case (.reportEnd, _):
       add(.event(event.what, age: 0), at: event.time)
       took = share?.time(until: event.time) ?? max(1, LuaVM.monotonicTime - state.began)
-      if took > 0 { machine.note(took) }
+      if took > 0 { node.note(took) }
       leaveWorkers()
     default: break
     }
@@ -129,16 +129,16 @@ final class RemoteLease: WorkerTask {
   /// ends with the reason.
   private func reported(_ event: WorkerReport.JobEvent.What) -> WorkerReport.JobEvent.What? {
     if refusal == nil {
-      do throws(FlowError) { return try machine.secrets.reported(event) } catch {
+      do throws(FlowError) { return try node.secrets.reported(event) } catch {
         refusal = error
-        machine.host.loop.enqueue { [weak self] in self?.stop(error) }
+        node.host.loop.enqueue { [weak self] in self?.stop(error) }
       }
     }
     switch event {
     case .folder: return event
     case .ended:
       return refusal.map {
-        .ended(WireError($0, from: machine.host), result: .null, WireBatch())
+        .ended(WireError($0, from: node.host), result: .null, WireBatch())
       }
     default: return nil
     }
@@ -148,7 +148,7 @@ final class RemoteLease: WorkerTask {
     switch state.lose() {
     case .handBack(let reason, let forgets): handBack(reason, forgets: forgets)
     case .reportEnd:
-      let error = machine.secrets.sent(WireError(error, from: machine.host))
+      let error = node.secrets.sent(WireError(error, from: node.host))
       add(.event(.ended(error, result: .null, WireBatch()), age: 0))
       leaveWorkers()
     default: break
@@ -161,13 +161,13 @@ final class RemoteLease: WorkerTask {
     releaseFiles()
   }
 
-  /// The server has handed it out to this machine again, which still has it.
+  /// The server has handed it out to this node again, which still has it.
   func continues(by handout: RemoteHandout) {
     self.handout = handout
     guard state.isExecuting else { return }
     add(
       .event(
-        .log("the queue handed it out to \(machine.name) again, which continues with it"), age: 0))
+        .log("the queue handed it out to \(node.name) again, which continues with it"), age: 0))
   }
 
   /// Takes it back if it has waited for a worker since a time, or for other jobs of its worker.
@@ -178,8 +178,8 @@ final class RemoteLease: WorkerTask {
 
   func returned() {
     // No worker has begun it.
-    lane = machine.name
-    if case .handBack(let reason, let forgets) = state.handBack("the machine is busy") {
+    lane = node.name
+    if case .handBack(let reason, let forgets) = state.handBack("the node is busy") {
       handBack(reason, forgets: forgets)
     }
   }
@@ -219,11 +219,11 @@ final class RemoteLease: WorkerTask {
   /// Gets the files that it needs, and calls `then` unless it has ended meanwhile.
   func prepareFiles(then: @escaping () -> Void) {
     state.prepare()
-    machine.queue.connection.perform { [machine, files] in
-      try await machine.files.prepare(files.needs)
-    } then: { [weak machine, self] result in
-      guard let machine, !hasEnded, machine.holds(self) else {
-        if case .success(let links) = result { machine?.files.release(links) }
+    node.queue.connection.perform { [node, files] in
+      try await node.files.prepare(files.needs)
+    } then: { [weak node, self] result in
+      guard let node, !hasEnded, node.holds(self) else {
+        if case .success(let links) = result { node?.files.release(links) }
         return
       }
       switch result {
@@ -244,47 +244,47 @@ final class RemoteLease: WorkerTask {
     }
   }
 
-  /// Gives the op the paths of this machine.
+  /// Gives the op the paths of this node.
   private func setPaths() throws {
     guard case .op(var place) = order.kind else { return }
     for need in files.needs {
       guard let index = place.keys.firstIndex(of: need.key) else { continue }
-      let value = try machine.host.value(place.data.values[index], in: place.data)
-      let wired = try machine.host.wire(value.replacingPaths(links.paths), &place.data)
+      let value = try node.host.value(place.data.values[index], in: place.data)
+      let wired = try node.host.wire(value.replacingPaths(links.paths), &place.data)
       place.data.values[index] = wired
     }
     order = WorkerJob(code: order.code, arguments: order.arguments, kind: .op(place))
   }
 
   private func releaseFiles() {
-    machine.files.release(links)
-    machine.files.remove(folders)
-    links = RemoteMachineFiles.Links()
+    node.files.release(links)
+    node.files.remove(folders)
+    links = RemoteNodeFiles.Links()
     folders = []
     held = []
   }
 
   /// Sends the outputs with files, and then reports the end of the op.
   private func sendFiles(before end: WorkerReport.JobEvent) {
-    let machine = machine
+    let node = node
     var news: [RemoteReport.News] = []
-    machine.queue.connection.perform { [self, held] in
+    node.queue.connection.perform { [self, held] in
       for next in held {
-        let value = (try? machine.host.value(next.value, in: next.batch)) ?? .null
-        let (changed, sent) = try await machine.files.send(
+        let value = (try? node.host.value(next.value, in: next.batch)) ?? .null
+        let (changed, sent) = try await node.files.send(
           next.key, value, files, links, script: session.script)
         var batch = WireBatch()
-        let wired = (try? machine.host.wire(changed, &batch)) ?? .null
+        let wired = (try? node.host.wire(changed, &batch)) ?? .null
         news.append(
           sent.isEmpty
             ? .event(.set(next.key, wired, batch), age: 0) : .files(next.key, wired, batch, sent))
         // Its script may not wait for it any more.
-        if hasEnded || !machine.holds(self) { throw FlowError.cancelled() }
+        if hasEnded || !node.holds(self) { throw FlowError.cancelled() }
       }
     } then: { [self] result in
       if let error = result.failure {
-        machine.files.discard(news.files)
-        if !hasEnded, machine.holds(self) { lost(error, worker: -1, isReplaced: false) }
+        node.files.discard(news.files)
+        if !hasEnded, node.holds(self) { lost(error, worker: -1, isReplaced: false) }
         return
       }
       for each in news { add(each) }
@@ -326,17 +326,17 @@ final class RemoteLease: WorkerTask {
   private static let pause = Duration.seconds(1)
 
   private func add(_ what: RemoteReport.News, at time: Int64? = nil) {
-    news.append((time ?? machine.host.loop.now(), what))
+    news.append((time ?? node.host.loop.now(), what))
     let isLast: Bool
     switch what {
     case .event(.ended, _), .returned, .missing: isLast = true
     default: isLast = false
     }
     if isLast {
-      machine.host.loop.enqueue { [self] in flush() }
+      node.host.loop.enqueue { [self] in flush() }
     } else if !isFlushing {
       isFlushing = true
-      _ = machine.host.loop.scheduleOutside(after: Self.patience) { [weak self] in
+      _ = node.host.loop.scheduleOutside(after: Self.patience) { [weak self] in
         self?.isFlushing = false
         self?.flush()
       }
@@ -346,7 +346,7 @@ final class RemoteLease: WorkerTask {
   /// Sends what has happened since the last report, which has to be stored before: reports arrive in their order.
   private func flush() {
     guard !news.isEmpty, !state.isSending else { return }
-    let now = machine.host.loop.now()
+    let now = node.host.loop.now()
     let report = RemoteReport(
       number: job, delivery: delivery, lane: lane, took: took,
       news: news.map { time, news in
@@ -367,7 +367,7 @@ final class RemoteLease: WorkerTask {
 
   private func lastReport(_ failure: FlowError) -> [UInt8] {
     let end = RemoteReport.News.event(
-      .ended(WireError(failure, from: machine.host), result: .null, WireBatch()), age: 0)
+      .ended(WireError(failure, from: node.host), result: .null, WireBatch()), age: 0)
     return RemoteReport(
       number: job, delivery: delivery, lane: lane, took: took, news: [end], place: state.reports
     ).bytes
@@ -375,21 +375,21 @@ final class RemoteLease: WorkerTask {
 
   private func send(_ bytes: [UInt8], isLast: Bool) {
     state.send()
-    session.report(bytes, isKept: !identity.isEmpty) { [weak machine, self] result in
-      guard let machine else { return }
+    session.report(bytes, isKept: !identity.isEmpty) { [weak node, self] result in
+      guard let node else { return }
       switch result {
       case .success:
         guard state.stored(isLast: isLast) == .conclude else { return flush() }
         // Stored: the queue may forget the job.
         handout.ended()
-        machine.ended(self)
+        node.ended(self)
       case .failure(let error):
-        guard machine.holds(self) else { return }
+        guard node.holds(self) else { return }
         guard state.notStored(isRefused: error.jetStreamCode != nil) == .sendAgain else {
           return fail(error)
         }
-        _ = machine.host.loop.scheduleOutside(after: Self.pause) { [weak machine, self] in
-          if machine?.holds(self) == true { send(bytes, isLast: isLast) }
+        _ = node.host.loop.scheduleOutside(after: Self.pause) { [weak node, self] in
+          if node?.holds(self) == true { send(bytes, isLast: isLast) }
         }
       }
     }

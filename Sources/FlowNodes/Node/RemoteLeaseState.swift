@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import FlowRemote
 internal import FlowScripting
 
-/// Where a job of a script is that a worker of this machine executes, and how its reports are.
+/// Where a job of a script is that a worker of this node executes, and how its reports are.
 ///
 /// A transition changes the state alone and returns what is to be done, which `RemoteLease` does; so each can be tested
 /// without a server, workers and files. Times are those of the system's clock, in nanoseconds.
@@ -132,12 +132,12 @@ struct RemoteLeaseState {
   /// The files of what it gives are sent.
   mutating func sentFiles() { phase = .ended }
 
-  /// Neither this machine nor the server has a file that it needs.
+  /// Neither this node nor the server has a file that it needs.
   mutating func miss() { phase = .ended }
 
   // MARK: The end before its end
 
-  /// Its script, or this machine, doesn't want it to continue.
+  /// Its script, or this node, doesn't want it to continue.
   func stop() -> Action {
     if hasEnded { return .nothing }
     return movesFiles ? .fail : .stop

@@ -15,15 +15,15 @@ extension [RemoteReport.News] {
 final class RemoteDelivery {
   private let objects: ObjectStore
   private let loop: EventLoop
-  private let machine: ByteString
+  private let node: ByteString
   /// The temporary folder with those files that don't go below the folder of the process.
   private var folder: ByteString?
   private var count = 0
 
-  init(_ objects: ObjectStore, _ loop: EventLoop, from machine: ByteString) {
+  init(_ objects: ObjectStore, _ loop: EventLoop, from node: ByteString) {
     self.objects = objects
     self.loop = loop
-    self.machine = machine
+    self.node = node
   }
 
   /// Gets all files; the result has values with the paths that they have here.
@@ -45,7 +45,7 @@ final class RemoteDelivery {
       } catch {
         let error = FlowError.from(error)
         throw error.with {
-          $0.message = "can't get the file of <\(key)> from \(machine): \(error.message)"
+          $0.message = "can't get the file of <\(key)> from \(node): \(error.message)"
         }
       }
     }

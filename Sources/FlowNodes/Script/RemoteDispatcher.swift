@@ -3,10 +3,10 @@ internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// The jobs of a script that other machines execute: it puts them into the queue of a server, and passes the reports
+/// The jobs of a script that other nodes execute: it puts them into the queue of a server, and passes the reports
 /// about them on.
 ///
-/// The server hands a job out again when its machine doesn't extend the lease. Only reports about the latest hand-out
+/// The server hands a job out again when its node doesn't extend the lease. Only reports about the latest hand-out
 /// of a job count, and only until its end: earlier hand-outs receive a stop request. Confined to the thread of the host's loop.
 final class RemoteDispatcher {
   private typealias Job = RemoteQueuedJob
@@ -20,7 +20,7 @@ final class RemoteDispatcher {
   private unowned let host: ScriptHost
   private unowned let loop: EventLoop
   private let settings: RemoteSettings
-  /// The id of the script for machines.
+  /// The id of the script for nodes.
   private let id: ByteString
   private let keptResults: RemoteKeptResults
   private var link = Link.closed
@@ -32,13 +32,13 @@ final class RemoteDispatcher {
   private var consumers: OncePerKey<RemoteTags, ByteString>
   private var uploads: RemoteUploads?
   /// The job whose next loss would be the last one, and those that wait for its end: each of them may be what has ended the
-  /// machines of all.
+  /// nodes of all.
   private var suspect: Job?
   private var suspects: [Job] = []
   private var outbox: RemoteOutbox?
   private var reports: JetStreamPuller?
   private var order: RemoteReportOrder?
-  private let machines: RemoteMachines
+  private let nodes: RemoteNodes
   private let seal: RemoteSeal?
   private let secrets: RemoteSecrets
   private var watch: LoopTimer?
@@ -46,7 +46,7 @@ final class RemoteDispatcher {
   private var lostAt: Int64?
   /// Since when there is one.
   private var connectedAt: Int64 = 0
-  /// Until when machines ask which jobs are left, after a new connection: see `RemoteQueue.doubt`.
+  /// Until when nodes ask which jobs are left, after a new connection: see `RemoteQueue.doubt`.
   private var doubtUntil: Int64 = 0
 
   /// How many reports may be on their way.
@@ -63,8 +63,8 @@ final class RemoteDispatcher {
     id = keptResults.script
     seal = try settings.seal()
     secrets = RemoteSecrets(settings, host.loop)
-    machines = RemoteMachines(seal)
-    machines.onMismatch = { [weak host] in host?.events.onWarning?($0) }
+    nodes = RemoteNodes(seal)
+    nodes.onMismatch = { [weak host] in host?.events.onWarning?($0) }
   }
 
   deinit {
@@ -124,7 +124,7 @@ final class RemoteDispatcher {
         requestStop(job.number, delivery, self.reason(reason, of: job), queue)
       case .noteHandout: outbox?.handedOut(job)
       case .begin(let lane): job.task.begun(in: loop.keys.lanes.lane(named: lane))
-      case .loseMachine(let name): job.task.lostMachine(name)
+      case .loseNode(let name): job.task.lostNode(name)
       case .noteTime(let time): outbox?.note(time, of: job)
       case .fetch(let news):
         if job.state.hasEnded { removeFiles(news) } else { fetch(news, of: job) }
@@ -160,7 +160,7 @@ final class RemoteDispatcher {
     switch end {
     case .reported, .stopped: return job.stop?.error(on: host) ?? .cancelled()
     case .unreachable:
-      return machines.failure(of: job.tags, settings, after: job.state.lanes)
+      return nodes.failure(of: job.tags, settings, after: job.state.lanes)
     case .filesDeleted:
       return FlowError(
         .error, "the files that it needs are deleted from the server again and again")
@@ -170,8 +170,8 @@ final class RemoteDispatcher {
       return FlowError(
         .crashed,
         places.isEmpty
-          ? "its machines were lost before they began, \(RemoteQueue.mostDeliveries) times"
-          : "its machine was lost \(job.state.lanes.count) times: \(places)")
+          ? "its nodes were lost before they began, \(RemoteQueue.mostDeliveries) times"
+          : "its node was lost \(job.state.lanes.count) times: \(places)")
     }
   }
 
@@ -180,7 +180,7 @@ final class RemoteDispatcher {
   ) {
     let request = RemoteStop(
       number: number, delivery: delivery, error: secrets.sent(WireError(error, from: host)))
-    // Without a connection the machine stops it by itself, or its lease ends.
+    // Without a connection the node stops it by itself, or its lease ends.
     try? queue.requestStop(request.bytes, script: id)
   }
 
@@ -239,7 +239,7 @@ final class RemoteDispatcher {
     do throws(FlowError) {
       queue.onForgery = { [weak self] in self?.host.events.onWarning?($0) }
       try queue.connection.subscribe("flowlua.here") { [weak self] in
-        if self?.machines.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
+        if self?.nodes.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
         self?.outbox?.look()
       }
       try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? .init([]) }
@@ -259,7 +259,7 @@ final class RemoteDispatcher {
       guard let self else { return queue.close() }
       uploads = RemoteUploads(queue.objects, loop, settings.shared)
       outbox = RemoteOutbox(
-        queue, id, machines, loop, message: { [weak self] in self?.message($0) },
+        queue, id, nodes, loop, message: { [weak self] in self?.message($0) },
         failed: { [weak self] in self?.end($0, $1) })
       queue.connection.perform { [keptResults] in
         await keptResults.read(from: queue)
@@ -338,7 +338,9 @@ final class RemoteDispatcher {
     queue.connection.perform { [self] in
       try await prepare(job, queue)
     } then: { [weak self] result in
-      if let error = result.failure { self?.end(job, error) } else { self?.proceed(job, queue) }
+      guard let self else { return }
+      if let error = result.failure { return end(job, error) }
+      if isWanted(job) { outbox?.put(job) }
     }
   }
 
@@ -373,13 +375,13 @@ final class RemoteDispatcher {
     return bytes
   }
 
-  /// Puts a job into the queue once more; alone, if it may be what has ended the machine of others.
+  /// Puts a job into the queue once more; alone, if it may be what has ended the node of others.
   private func putAgain(_ job: Job, isAlone: Bool = false) {
     perform(job.state.putAgain(isAlone: isAlone), job)
   }
 
-  /// The jobs that a machine is to execute, among those that another machine had before. Those of a message that was lost
-  /// are sent again, each by itself: one of them may be what has ended that machine.
+  /// The jobs that a node is to execute, among those that another node had before. Those of a message that was lost
+  /// are sent again, each by itself: one of them may be what has ended that node.
   private func reply(to question: [UInt8]) -> RemoteQueue.Reply {
     let asked: [RemoteQuestion.Asked]
     let wereLost: Bool
@@ -388,7 +390,7 @@ final class RemoteDispatcher {
     case .reports(let bundle, let number)?:
       guard let order, order.passed >= number else { return .init([]) }
       let reports = order.passOn(bundle)
-      // After the last report about a job its machine only tells the server so.
+      // After the last report about a job its node only tells the server so.
       let isEnd = reports.count == 1 && reports[0].isLast
       return .init(RemoteQuestion.reply([]), mayWait: isEnd)
     case nil: return .init(question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : [])
@@ -403,10 +405,10 @@ final class RemoteDispatcher {
     return .init(RemoteQuestion.reply([]))
   }
 
-  /// Whether a job that was lost with its machine is executed again now. Before the last time it waits until no other such
-  /// job executes: beside the one that ends its machines, others would be lost as often.
+  /// Whether a job that was lost with its node is executed again now. Before the last time it waits until no other such
+  /// job executes: beside the one that ends its nodes, others would be lost as often.
   private func mayExecuteAgain(_ job: Job) -> Bool {
-    switch job.state.loseMachine() {
+    switch job.state.loseNode() {
     case .isTooOften:
       perform(job.state.giveUp(), job)
       return false
@@ -464,7 +466,7 @@ final class RemoteDispatcher {
   /// Gets the files of the last report about a job before the report counts.
   private func fetch(_ news: [RemoteReport.News], of job: Job) {
     guard case .open(let queue) = link else { return }
-    let delivery = RemoteDelivery(queue.objects, loop, from: job.state.machine)
+    let delivery = RemoteDelivery(queue.objects, loop, from: job.state.node)
     job.delivered = delivery
     queue.connection.perform { [host] in
       try await delivery.fetch(news, host)
@@ -479,7 +481,7 @@ final class RemoteDispatcher {
     }
   }
 
-  /// Jobs were handed out too often: the server says so when a machine asks for jobs.
+  /// Jobs were handed out too often: the server says so when a node asks for jobs.
   private func lost(_ sequence: UInt64) {
     guard let parcel = jobs.values.first(where: { $0.parcel?.sequence == sequence })?.parcel
     else { return }
@@ -507,7 +509,7 @@ final class RemoteDispatcher {
     let now = LuaVM.monotonicTime
     let limit = settings.timeout.clampedNanoseconds
     if let lostAt {
-      // Nothing is known about machines meanwhile.
+      // Nothing is known about nodes meanwhile.
       if now - lostAt > limit {
         endAll(
           FlowError(
@@ -516,15 +518,15 @@ final class RemoteDispatcher {
           ))
       }
     } else {
-      machines.forget(before: now)
+      nodes.forget(before: now)
     }
     for job in jobs.values.sorted(by: { $0.number < $1.number }) {
       let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
       let world = RemoteJobState.World(
         now: now, isConnected: lostAt == nil,
-        knowsMachines: now - connectedAt > RemoteMachines.silence,
-        hasItsMachine: machines.isThere(job.state.machine),
-        hasMachine: machines.all.contains { $0.tags.covers(job.tags) },
+        knowsNodes: now - connectedAt > RemoteNodes.silence,
+        hasItsNode: nodes.isThere(job.state.node),
+        hasNode: nodes.all.contains { $0.tags.covers(job.tags) },
         endsEverything: host.endsEverything, patience: limit,
         stopPatience: cleanup.later(by: cleanup)
           .later(by: loop.gracePeriod.clampedNanoseconds).later(by: 2_000_000_000))

@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import FlowRemote
 internal import FlowScripting
 
-/// Where a job of a script is that other machines execute, from its submission to its end.
+/// Where a job of a script is that other nodes execute, from its submission to its end.
 ///
 /// A transition changes the state alone and returns what is to be done; `RemoteDispatcher` does it, and says the results by
 /// further transitions. So each can be tested without a server and a loop. Times are those of the system's clock, in
@@ -16,14 +16,14 @@ struct RemoteJobState {
     case putAgain
     /// Take it out of the queue.
     case withdraw
-    /// Request that machines stop it which had it before, up to a hand-out; `.max` for all.
+    /// Request that nodes stop it which had it before, up to a hand-out; `.max` for all.
     case requestStop(UInt64, Reason)
-    /// Note that a machine has what was last put into the queue.
+    /// Note that a node has what was last put into the queue.
     case noteHandout
     /// Say that a worker has begun it.
     case begin(ByteString)
-    /// Say that the machine is lost which had begun it.
-    case loseMachine(ByteString)
+    /// Say that the node is lost which had begun it.
+    case loseNode(ByteString)
     /// Note how long it kept a worker.
     case noteTime(Int64)
     /// Get the files of what it gives, and report with `delivered`.
@@ -41,32 +41,32 @@ struct RemoteJobState {
   enum Reason { case stopped, executesElsewhere }
 
   enum End {
-    /// With the event that a machine has reported.
+    /// With the event that a node has reported.
     case reported(WorkerReport.JobEvent.What, age: Int64)
     /// As it was to stop.
     case stopped
-    /// Its machines were lost, too often.
+    /// Its nodes were lost, too often.
     case lost
-    /// No machine could execute it for too long.
+    /// No node could execute it for too long.
     case unreachable
     /// Its files were deleted from the server again and again.
     case filesDeleted
   }
 
-  /// What is known of machines and the server, when it is looked at.
+  /// What is known of nodes and the server, when it is looked at.
   struct World {
     var now: Int64
     /// Whether there is a connection to the server.
     var isConnected = true
-    /// Whether all machines that are there have said so.
-    var knowsMachines = true
-    /// Whether the machine is there that has it.
-    var hasItsMachine = true
-    /// Whether a machine is there that could execute it.
-    var hasMachine = true
+    /// Whether all nodes that are there have said so.
+    var knowsNodes = true
+    /// Whether the node is there that has it.
+    var hasItsNode = true
+    /// Whether a node is there that could execute it.
+    var hasNode = true
     /// Whether the script ends, or all of it is cancelled.
     var endsEverything = false
-    /// How long it may wait for a machine, and how long for its end after a stop.
+    /// How long it may wait for a node, and how long for its end after a stop.
     var patience: Int64 = 60_000_000_000
     var stopPatience: Int64 = 62_000_000_000
   }
@@ -78,21 +78,21 @@ struct RemoteJobState {
   private(set) var round: UInt64 = 0
   /// Whether the server has what it needs of files.
   private(set) var hasFiles: Bool
-  /// Whether it travels alone: the machine of the others was lost, and it may be the reason.
+  /// Whether it travels alone: the node of the others was lost, and it may be the reason.
   private(set) var isAlone = false
   /// Whether the files of what it gives come.
   private(set) var isDelivering = false
   /// Whether it is to stop.
   private(set) var isStopped = false
   private(set) var hasEnded = false
-  /// Where it was handed out, the latest one last: a worker, or a machine as long as no worker has begun it.
+  /// Where it was handed out, the latest one last: a worker, or a node as long as no worker has begun it.
   private(set) var lanes: [ByteString] = []
   /// The latest hand-out that has reported, and the reports about it.
   private var delivery: UInt64 = 0
   private var reports = RemoteReportSequence()
   /// Whether a worker of the latest hand-out has begun it.
   private var hasBegun = false
-  /// How often a machine was lost that had it, and the hand-out of the last one.
+  /// How often a node was lost that had it, and the hand-out of the last one.
   private var losses = 0
   private var lostDelivery: UInt64 = 0
   /// How often the server didn't have a file any more.
@@ -126,7 +126,7 @@ struct RemoteJobState {
     return isStopped ? [] : [.prepare]
   }
 
-  /// What was said of files that no machine has: of each, whether it has never been sent.
+  /// What was said of files that no node has: of each, whether it has never been sent.
   mutating func missed(isNew: [Bool]) -> [Action] {
     if isStopped { return end(.stopped) }
     if isNew.contains(false) { timesMissing += 1 }
@@ -141,7 +141,7 @@ struct RemoteJobState {
     return round > 0 && mayBePut ? [.putAgain] : []
   }
 
-  /// There is a connection again, after an absence of so many nanoseconds. After longer ones machines may have dropped it,
+  /// There is a connection again, after an absence of so many nanoseconds. After longer ones nodes may have dropped it,
   /// because nobody has replied for its script: if they were about to begin it, or while they executed it.
   mutating func reconnected(at now: Int64, absence: Int64) -> [Action] {
     since = now
@@ -149,13 +149,13 @@ struct RemoteJobState {
     return absence > isDropped ? putAgain() : []
   }
 
-  /// A machine asks whether it is to execute a job that another one had, of this round.
+  /// A node asks whether it is to execute a job that another one had, of this round.
   func isWanted(round: UInt64) -> Bool {
     round == self.round && !hasEnded && !isStopped && !isDelivering
   }
 
-  /// Its machine is lost, which counts once for each hand-out that has reported.
-  mutating func loseMachine() -> Loss {
+  /// Its node is lost, which counts once for each hand-out that has reported.
+  mutating func loseNode() -> Loss {
     if lostDelivery != delivery {
       lostDelivery = delivery
       losses += 1
@@ -164,12 +164,12 @@ struct RemoteJobState {
     return losses < RemoteQueue.mostDeliveries - 1 ? .executesAgain : .executesAgainAlone
   }
 
-  /// Its machines were lost too often.
+  /// Its nodes were lost too often.
   mutating func giveUp() -> [Action] { hasEnded ? [] : [.withdraw] + end(.lost) }
 
   // MARK: Reports
 
-  /// A machine has reported about it. Only reports about the latest hand-out count, and only until the end.
+  /// A node has reported about it. Only reports about the latest hand-out count, and only until the end.
   mutating func take(_ report: RemoteReport, at now: Int64) -> [Action] {
     guard !hasEnded, report.delivery >= delivery, !isDelivering,
       // It was put into the queue again meanwhile; that it has succeeded before counts nevertheless.
@@ -182,7 +182,7 @@ struct RemoteJobState {
     }
     var actions: [Action] = []
     if report.delivery > delivery {
-      if delivery > 0, hasBegun, !isStopped { actions.append(.loseMachine(machine)) }
+      if delivery > 0, hasBegun, !isStopped { actions.append(.loseNode(node)) }
       delivery = report.delivery
       reports = RemoteReportSequence()
       hasBegun = false
@@ -238,10 +238,10 @@ struct RemoteJobState {
   private mutating func comeBack(at now: Int64) -> [Action] {
     var actions: [Action] = []
     if hasBegun {
-      actions.append(.loseMachine(machine))
+      actions.append(.loseNode(node))
       hasBegun = false
     } else {
-      // It was in a machine, which isn't lost.
+      // It was in a node, which isn't lost.
       lanes = lanes.dropLast()
     }
     since = now
@@ -250,7 +250,7 @@ struct RemoteJobState {
 
   // MARK: The end
 
-  /// Makes it stop. A machine that has taken it without having said so receives a stop request once it does.
+  /// Makes it stop. A node that has taken it without having said so receives a stop request once it does.
   mutating func stop(at now: Int64) -> [Action] {
     if isStopped || hasEnded { return [] }
     isStopped = true
@@ -270,17 +270,17 @@ struct RemoteJobState {
   mutating func look(_ world: World) -> [Action] {
     let wait = world.now - since
     if isStopped {
-      // Without a connection the machine stops it by itself; a script that ends doesn't wait for its report.
-      let isUnheard = !world.hasItsMachine || !world.isConnected && world.endsEverything
+      // Without a connection the node stops it by itself; a script that ends doesn't wait for its report.
+      let isUnheard = !world.hasItsNode || !world.isConnected && world.endsEverything
       let isOver = (wait > world.stopPatience || isUnheard) && wait > Self.stopDelay
       return isOver ? end(.stopped) : []
     }
     if !world.isConnected { return [] }
     if isDelivering || !hasFiles {
       since = world.now
-    } else if world.knowsMachines, isHandedOutLast, !world.hasItsMachine {
+    } else if world.knowsNodes, isHandedOutLast, !world.hasItsNode {
       return giveUp()
-    } else if world.hasMachine {
+    } else if world.hasNode {
       since = world.now
     } else if wait > world.patience {
       return end(.unreachable)
@@ -293,9 +293,9 @@ struct RemoteJobState {
     !lanes.isEmpty && delivery & 0xFF >= UInt64(RemoteQueue.mostDeliveries)
   }
 
-  /// The machine that has it, or had it last.
-  var machine: ByteString {
-    guard let lane = lanes.last else { return "a machine" }
+  /// The node that has it, or had it last.
+  var node: ByteString {
+    guard let lane = lanes.last else { return "a node" }
     let slash = lane.bytes.lastIndex(of: UInt8(ascii: "/")) ?? lane.bytes.endIndex
     return ByteString(lane.bytes[..<slash])
   }

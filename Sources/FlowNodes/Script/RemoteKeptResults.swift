@@ -4,10 +4,10 @@ internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
 /// The reports about ops of a kept run, as long as the server has to have them: until the ops are kept. A process that
-/// continues the run finds there what machines have finished for the one before. Confined to the thread of the host's
+/// continues the run finds there what nodes have finished for the one before. Confined to the thread of the host's
 /// loop.
 final class RemoteKeptResults {
-  /// The id of the script for machines: a new one for each process.
+  /// The id of the script for nodes: a new one for each process.
   let script: ByteString
   /// The ids that earlier processes of the run had.
   let earlier: [ByteString]
@@ -87,7 +87,7 @@ final class RemoteKeptResults {
 
   // MARK: Of earlier processes
 
-  /// Reads what machines have finished for earlier processes. Without it ops are executed again.
+  /// Reads what nodes have finished for earlier processes. Without it ops are executed again.
   func read(from queue: RemoteQueue) async {
     self.queue = queue
     for script in earlier { note((try? await queue.storedReports(of: script)) ?? []) }

@@ -5,7 +5,7 @@ public import FlowScripting
 
 /// What `flow.remote` takes for fields that it isn't given, such as the options of the command line.
 package struct RemoteDefaults: Sendable {
-  /// How long jobs wait while no machine could execute them; nil for the usual time.
+  /// How long jobs wait while no node could execute them; nil for the usual time.
   package var timeout: Duration?
   package var isInsecure = false
   package var shared = RemoteSharedFolders()
@@ -13,19 +13,19 @@ package struct RemoteDefaults: Sendable {
   package init() {}
 }
 
-/// How the ops of a host with `thread = "remote"` execute: on the machines of a server of NATS.
+/// How the ops of a host with `thread = "remote"` execute: on the nodes of a server of NATS.
 package final class RemoteOps: RemoteService {
-  /// The server whose machines execute them; nil for none. Set it before the first of them starts.
+  /// The server whose nodes execute them; nil for none. Set it before the first of them starts.
   package var settings: RemoteSettings?
   /// What `flow.remote` takes for fields that it isn't given.
   package var defaults = RemoteDefaults()
-  /// Whether machines have been started that join this server, and no other.
-  package var hasStartedMachines = false
+  /// Whether nodes have been started that join this server, and no other.
+  package var hasStartedNodes = false
   /// The text of `FLOWLUA_REMOTE_KEY` for the server of `flow.remote`.
   package var key: ByteString?
   // Unowned: the host owns its service.
   private unowned let host: ScriptHost
-  /// The jobs on other machines, once there have been some.
+  /// The jobs on other nodes, once there have been some.
   private var dispatcher: RemoteDispatcher?
   private var isClosed = false
 
@@ -81,7 +81,7 @@ package final class RemoteOps: RemoteService {
     settings = made
   }
 
-  /// `flow.remote { url =, timeout =, insecure =, shared = }`: the server whose machines execute ops with `thread = "remote"`.
+  /// `flow.remote { url =, timeout =, insecure =, shared = }`: the server whose nodes execute ops with `thread = "remote"`.
   package func use(_ call: LuaCall) throws -> LuaAnswer {
     let arguments = Arguments(host, call, "remote")
     let options = try arguments.options(1, known: ["url", "timeout", "insecure", "shared"])
@@ -89,9 +89,9 @@ package final class RemoteOps: RemoteService {
       throw host.usage(
         call, "bad use of 'remote' (call it before the first op with thread = \"remote\" starts)")
     }
-    guard !hasStartedMachines else {
+    guard !hasStartedNodes else {
       throw host.usage(
-        call, "bad use of 'remote' (the machines of --hosts have joined another server)")
+        call, "bad use of 'remote' (the nodes of --hosts have joined another server)")
     }
     try host.checkAllowed(.requests, call, "remote")
     guard let url = try options.string("url") else {
@@ -118,7 +118,7 @@ package final class RemoteOps: RemoteService {
 }
 
 extension ScriptHost {
-  /// How ops execute on other machines. Made with the first use, before a script runs.
+  /// How ops execute on other nodes. Made with the first use, before a script runs.
   package var remoteOps: RemoteOps {
     if let made = remote as? RemoteOps { return made }
     let made = RemoteOps(self)
@@ -130,15 +130,15 @@ extension ScriptHost {
   /// needed after `useRemote`.
   public func allowRemote() { _ = remoteOps }
 
-  /// Has the ops of scripts with `thread = "remote"` execute on the machines of a server of NATS, as `flow.remote` and
+  /// Has the ops of scripts with `thread = "remote"` execute on the nodes of a server of NATS, as `flow.remote` and
   /// `--remote` do. Nothing is connected before the first of them starts.
   ///
   /// - Parameters:
   ///   - url: The URL of the server, such as `tls://10.0.0.7`, or those of a cluster with commas between them.
-  ///   - timeout: How long ops wait while no machine could execute them.
-  ///   - isInsecure: Whether servers of other machines may be reached without TLS.
-  ///   - shared: Absolute paths of folders that all machines have: files below them aren't sent.
-  ///   - key: A random text that the machines have in `FLOWLUA_REMOTE_KEY`, with which messages are sealed; nil for none.
+  ///   - timeout: How long ops wait while no node could execute them.
+  ///   - isInsecure: Whether servers of other computers may be reached without TLS.
+  ///   - shared: Absolute paths of folders that all nodes have: files below them aren't sent.
+  ///   - key: A random text that the nodes have in `FLOWLUA_REMOTE_KEY`, with which messages are sealed; nil for none.
   /// - Throws: A `FlowError` of kind `usage` for a URL, a folder or a key that can't be used, for a connection that would
   ///   have to be secure, and after the first op has started.
   public func useRemote(

@@ -6,14 +6,14 @@ internal import FlowScripting
 /// Puts the jobs of a script into the queue of a server, short ones together. Confined to the thread of the host's loop.
 ///
 /// The server hands jobs out in the order in which they came, whatever script they are of. So a script has only as many in
-/// the queue as the machines take in a moment, and the next ones go there as these are taken: the jobs of another script
+/// the queue as the nodes take in a moment, and the next ones go there as these are taken: the jobs of another script
 /// wait for these, and not for all that this one has.
 final class RemoteOutbox {
   typealias Job = RemoteQueuedJob
 
   private let queue: RemoteQueue
   private let script: ByteString
-  private let machines: RemoteMachines
+  private let nodes: RemoteNodes
   // Unowned: the host keeps it as long as its jobs.
   private unowned let loop: EventLoop
   /// Makes the message of a job; nil if it isn't to be executed any more.
@@ -36,9 +36,9 @@ final class RemoteOutbox {
     var waiting = FIFO<Job>()
     /// Since when they wait for more of them, on the system's clock; nil if they don't.
     var waitingSince: Int64?
-    /// How many messages with others are in the queue, or on a machine.
+    /// How many messages with others are in the queue, or on a node.
     var underway = 0
-    /// How many of these no machine has yet.
+    /// How many of these no node has yet.
     var queued = 0
     /// How many were handed out in this period and in the one before, and when this one began.
     private var taken = (now: 0, before: 0)
@@ -46,7 +46,7 @@ final class RemoteOutbox {
 
     init(_ tags: RemoteTags) { self.tags = tags }
 
-    /// Notes that a machine has a message.
+    /// Notes that a node has a message.
     func handedOut(at now: Int64) {
       queued -= 1
       beginPeriod(at: now)
@@ -60,7 +60,7 @@ final class RemoteOutbox {
       periodStart = now
     }
 
-    /// How many more messages the queue may have: one for each worker, and as many as the machines take in a moment.
+    /// How many more messages the queue may have: one for each worker, and as many as the nodes take in a moment.
     func room(workers: Int, at now: Int64) -> Int {
       beginPeriod(at: now)
       let known = workers > 0 ? workers : RemoteOutbox.unknownWorkers
@@ -70,26 +70,26 @@ final class RemoteOutbox {
 
   /// How many nanoseconds jobs wait for more of them at most: all workers may have ops that only wait.
   private static let patience: Int64 = 20_000_000
-  /// In so many nanoseconds machines take what the queue may have: a script that doesn't look at them for less has no
-  /// machine without ops.
+  /// In so many nanoseconds nodes take what the queue may have: a script that doesn't look at them for less has no
+  /// node without ops.
   private static let period: Int64 = 500_000_000
-  /// How many workers are assumed as long as no machine has said that it is there.
+  /// How many workers are assumed as long as no node has said that it is there.
   private static let unknownWorkers = 16
 
   /// - Parameters:
   ///   - queue: The queue.
   ///   - script: The id of the script.
-  ///   - machines: The machines that are there.
+  ///   - nodes: The nodes that are there.
   ///   - loop: The host's loop.
   ///   - message: Makes the message of a job; nil if it isn't to be executed any more.
   ///   - failed: Called with each job that the server doesn't take.
   init(
-    _ queue: RemoteQueue, _ script: ByteString, _ machines: RemoteMachines, _ loop: EventLoop,
+    _ queue: RemoteQueue, _ script: ByteString, _ nodes: RemoteNodes, _ loop: EventLoop,
     message: @escaping (Job) -> [UInt8]?, failed: @escaping (Job, FlowError) -> Void
   ) {
     self.queue = queue
     self.script = script
-    self.machines = machines
+    self.nodes = nodes
     self.loop = loop
     self.message = message
     self.failed = failed
@@ -139,7 +139,7 @@ final class RemoteOutbox {
   }
 
   private func send(_ line: Line) {
-    let workers = machines.workers(with: line.tags)
+    let workers = nodes.workers(with: line.tags)
     let now = LuaVM.monotonicTime
     let room = line.room(workers: workers, at: now)
     if room == 0 || line.waiting.isEmpty {
@@ -205,11 +205,11 @@ final class RemoteOutbox {
 
   /// All jobs of a message have ended.
   private func forget(_ parcel: RemoteParcel, _ sequence: UInt64) {
-    // One that no machine has was sent again, while another machine had the job.
+    // One that no node has was sent again, while another node had the job.
     if parcel.isHandedOut { queue.forget(sequence) } else { queue.withdraw(sequence) }
   }
 
-  /// Takes a job out of the queue. The others of its message are sent again, unless a machine has them.
+  /// Takes a job out of the queue. The others of its message are sent again, unless a node has them.
   func withdraw(_ job: Job) {
     guard let parcel = job.parcel else { return }
     parcel.remove(job)
@@ -220,7 +220,7 @@ final class RemoteOutbox {
     for other in others { put(other) }
   }
 
-  /// A machine has a job.
+  /// A node has a job.
   func handedOut(_ job: Job) {
     guard let parcel = job.parcel, !parcel.isHandedOut else { return }
     parcel.isHandedOut = true
@@ -236,7 +236,7 @@ final class RemoteOutbox {
 }
 
 /// How many jobs travel in one message. What a message costs is shared by its jobs, which matters while they are short;
-/// but no machine may be without work meanwhile, and one long job must not delay many short ones.
+/// but no node may be without work meanwhile, and one long job must not delay many short ones.
 struct RemotePacking {
   /// A message has jobs for so many nanoseconds.
   static let work: Int64 = 10_000_000
@@ -268,8 +268,8 @@ struct RemotePacking {
   /// - Parameters:
   ///   - jobs: The jobs, of which only those are taken that the messages have, and one more.
   ///   - count: How many these are.
-  ///   - workers: How many workers the machines have that can execute them.
-  ///   - underway: How many messages those machines have already, or are about to get.
+  ///   - workers: How many workers the nodes have that can execute them.
+  ///   - underway: How many messages those nodes have already, or are about to get.
   ///   - room: The most messages.
   ///   - isDue: Whether none of the jobs waits for others.
   /// - Returns: The places of each message's jobs.

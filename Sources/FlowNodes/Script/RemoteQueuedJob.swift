@@ -3,7 +3,7 @@ internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// A job of a script that other machines execute, from its submission to its end. Confined to the thread of the
+/// A job of a script that other nodes execute, from its submission to its end. Confined to the thread of the
 /// host's loop.
 final class RemoteQueuedJob {
   let task: any WorkerTask
@@ -15,7 +15,7 @@ final class RemoteQueuedJob {
   let opFiles: RemoteOpFiles
   /// See `KeptExecution.identity`; empty if the op isn't kept.
   let identity: ByteString
-  /// Whether a machine may have finished it for an earlier process of the script.
+  /// Whether a node may have finished it for an earlier process of the script.
   let wasInterrupted: Bool
   /// Where it is.
   var state: RemoteJobState
@@ -61,14 +61,14 @@ final class RemoteQueuedJob {
   }
 }
 
-/// A message of the queue: the server hands its jobs out together, to one machine.
+/// A message of the queue: the server hands its jobs out together, to one node.
 final class RemoteParcel {
   let tags: RemoteTags
   /// Those that haven't ended, and haven't been put into the queue again.
   private(set) var jobs: [RemoteQueuedJob]
   /// Its place in the queue, once the server has stored it.
   var sequence: UInt64?
-  /// Whether a machine has it.
+  /// Whether a node has it.
   var isHandedOut = false
 
   init(_ tags: RemoteTags, _ jobs: [RemoteQueuedJob]) {

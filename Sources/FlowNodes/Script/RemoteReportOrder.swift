@@ -59,7 +59,7 @@ final class RemoteReportOrder {
   }
 }
 
-/// The reports about one hand-out of a job, in the order in which its machine has sent them: the server delivers one
+/// The reports about one hand-out of a job, in the order in which its node has sent them: the server delivers one
 /// that was lost with a connection again after a while, when later ones have come. One may come twice.
 struct RemoteReportSequence {
   /// How many have counted.

@@ -8,7 +8,7 @@ extension RunMirror {
   /// Keeps runs on servers of NATS.
   ///
   /// - Parameters:
-  ///   - script: What the script is called on all machines.
+  ///   - script: What the script is called on all nodes.
   ///   - settings: The servers, and how long a process waits for them while they are away.
   package init(script: ByteString, on settings: RemoteSettings) {
     self.init(script: script) { () throws(FlowError) in try NATSMirror(settings) }
@@ -160,7 +160,7 @@ private final class NATSMirror: MirrorConnection {
   // MARK: Signs of life
 
   func beat(_ run: MirroredRun) {
-    // Without it another machine may continue the run, as if this one were gone.
+    // Without it another node may continue the run, as if this one were gone.
     try? stream.beat(script: run.script, run: run.id)
   }
 

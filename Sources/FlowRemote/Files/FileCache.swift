@@ -1,7 +1,7 @@
 package import FlowEngine
 internal import FlowSystem
 
-/// Files of scripts on this machine, by the SHA-256 of their content.
+/// Files of scripts on this node, by the SHA-256 of their content.
 ///
 /// All processes of a user share the folder: `HASH` is a file, and `jobs/ID` has the links of one process, `jobs/ID.lock`
 /// its lock. A job gets a hard link to a file, so a file with more than one name is in use. The least recently used

@@ -78,7 +78,7 @@ extension NATSConnection {
   }
 }
 
-/// Seals what scripts and machines send each other with the key that both have: nobody else can read it, change it or
+/// Seals what scripts and nodes send each other with the key that both have: nobody else can read it, change it or
 /// add to it, although they may use the server.
 ///
 /// The text of the key becomes keys for each purpose by HKDF with SHA-256, and messages are encrypted by AES-256-GCM,
@@ -89,7 +89,7 @@ package final class RemoteSeal {
   package let name: ByteString
   /// Makes the key of a script from its id.
   private let scripts: KeyedHash
-  private let machines: KeyedHash
+  private let nodes: KeyedHash
   private let codes: Cipher
   private let codeSeeds: KeyedHash
 
@@ -107,7 +107,7 @@ package final class RemoteSeal {
       }
       name = try key("name").prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }.hexadecimal
       scripts = try KeyedHash(key: key("scripts"))
-      machines = try KeyedHash(key: key("machines"))
+      nodes = try KeyedHash(key: key("nodes"))
       codes = try Cipher(key: key("codes"))
       codeSeeds = try KeyedHash(key: key("seeds of codes"))
     } catch {
@@ -154,9 +154,9 @@ package final class RemoteSeal {
   /// Reads sealed code; nil for anything else.
   package func open(code: [UInt8]) -> [UInt8]? { codes.decrypt(code, for: []) }
 
-  /// What a machine says of itself, with the proof that it has the key. It can be read without the key.
+  /// What a node says of itself, with the proof that it has the key. It can be read without the key.
   package func proven(_ bytes: [UInt8]) throws(FlowError) -> [UInt8] {
-    do throws(SystemError) { return try bytes + machines.code(of: bytes) } catch {
+    do throws(SystemError) { return try bytes + nodes.code(of: bytes) } catch {
       throw .from(error)
     }
   }
@@ -164,7 +164,7 @@ package final class RemoteSeal {
   /// Whether bytes end with the proof.
   package func isProven(_ bytes: [UInt8]) -> Bool {
     bytes.count >= KeyedHash.size
-      && machines.isCode(
+      && nodes.isCode(
         Array(bytes.suffix(KeyedHash.size)), of: Array(bytes.dropLast(KeyedHash.size)))
   }
 }

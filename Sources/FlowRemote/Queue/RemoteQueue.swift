@@ -1,20 +1,20 @@
 package import FlowEngine
 
 /// The queue of jobs on a server of NATS, with the reports about them and the objects that are too large for
-/// messages: what scripts and machines share. Confined to the thread of its loop.
+/// messages: what scripts and nodes share. Confined to the thread of its loop.
 ///
-/// Jobs are in a stream from which the server hands each one to one machine; it hands a job out again when the machine
+/// Jobs are in a stream from which the server hands each one to one node; it hands a job out again when the node
 /// doesn't extend its lease. Reports about kept ops, and those for which a script has no time, are in a stream from which
 /// each script takes its own. What has no use later is no part of a stream: presence, stops, other reports.
 ///
 /// Subjects, with `C` for the compatibility of both sides, and `S` for the id of a script:
 /// - `flowlua.work.C.TAGS.S`: jobs
 /// - `flowlua.news.S`: reports
-/// - `flowlua.begun.S`: what a machine has, or has begun
+/// - `flowlua.begun.S`: what a node has, or has begun
 /// - `flowlua.stop.C.S`: requests to stop jobs
 /// - `flowlua.ask.S`: a question whether the script is still there, which jobs are still to be executed, or whether the
 ///   script takes reports
-/// - `flowlua.who`, `flowlua.here`: the question which machines are there, and their answers
+/// - `flowlua.who`, `flowlua.here`: the question which nodes are there, and their answers
 ///
 /// With a key, everything but the last line is sealed, and `C` has the key's name: who has another one gets no jobs.
 package final class RemoteQueue {
@@ -30,25 +30,25 @@ package final class RemoteQueue {
   private var forged: Set<ByteString> = []
   /// The objects of jobs that are too large for a message, by their numbers in the stream.
   private var objectsOfJobs: [UInt64: ByteString] = [:]
-  /// Replies to machines that are sent in a moment, together.
+  /// Replies to nodes that are sent in a moment, together.
   private var waitingReplies: [(bytes: [UInt8], subject: ByteString, script: ByteString)] = []
 
-  /// How long a machine has a job without extending its lease.
+  /// How long a node has a job without extending its lease.
   package static let lease = Duration.seconds(5)
   /// For so many nanoseconds after a new connection the server may hand out jobs that have ended: one that was killed has
   /// forgotten what was last acknowledged, and that somebody had them.
   package static let doubt: Int64 = 30_000_000_000
-  /// How long a machine that stands still is given jobs, which others get when the lease has ended.
+  /// How long a node that stands still is given jobs, which others get when the lease has ended.
   private static let demandAge = Duration.seconds(2)
-  /// How often a job is handed out: more often its machines are lost.
+  /// How often a job is handed out: more often its nodes are lost.
   package static let mostDeliveries = 3
-  /// How many jobs of a set of tags all machines may have at a time.
+  /// How many jobs of a set of tags all nodes may have at a time.
   private static let mostHandedOut = 100_000
   /// How many servers of a cluster have what is stored: so that one may be lost.
   static let copies = 3
   /// How long a cluster takes at most to choose another leader of a stream.
   private static let election = Duration.seconds(20)
-  /// How long a reply waits that may. An op on another machine, there and back, takes 6 % less time when the reply about
+  /// How long a reply waits that may. An op on another node, there and back, takes 6 % less time when the reply about
   /// the end of the op before doesn't travel with it.
   private static let replyPause = Duration.milliseconds(2)
   /// How long reports wait for a script that is away.
@@ -192,7 +192,7 @@ package final class RemoteQueue {
   ///
   /// - Parameters:
   ///   - job: Its bytes.
-  ///   - tags: What its machine has to have, as a part of subjects.
+  ///   - tags: What its node has to have, as a part of subjects.
   ///   - script: The id of the script.
   ///   - key: Unique to the message: the server drops a second one.
   /// - Throws: The error of the server, or that of the connection.
@@ -224,7 +224,7 @@ package final class RemoteQueue {
     }
   }
 
-  /// Takes a job out of the queue, whether or not a machine has it.
+  /// Takes a job out of the queue, whether or not a node has it.
   package func withdraw(_ sequence: UInt64) {
     connection.perform { [stream] in try await stream.deleteMessage(Self.work, sequence) }
     forget(sequence)
@@ -235,7 +235,7 @@ package final class RemoteQueue {
     if let name = objectsOfJobs.removeValue(forKey: sequence) { objects.remove(name) }
   }
 
-  /// Makes the consumer from which machines take jobs with these tags, unless it is there; returns its name.
+  /// Makes the consumer from which nodes take jobs with these tags, unless it is there; returns its name.
   @discardableResult
   package func ensureConsumer(tags: ByteString) async throws(FlowError) -> ByteString {
     let name: ByteString = "\(compatibility)-\(tags)"
@@ -308,7 +308,7 @@ package final class RemoteQueue {
   }
 
   /// Removes what belongs to a script that ends: its jobs with these numbers, the reports for it, and its consumer. A
-  /// machine drops a job whose number isn't known yet.
+  /// node drops a job whose number isn't known yet.
   package func removeScript(_ script: ByteString, jobs: Set<UInt64>) {
     // Not by their subject: nats-server 2.9.10 then hands out none of the jobs of other scripts that wait.
     for sequence in jobs { withdraw(sequence) }
@@ -333,7 +333,7 @@ package final class RemoteQueue {
     }
   }
 
-  /// Asks machines to stop a job.
+  /// Asks nodes to stop a job.
   package func requestStop(_ request: [UInt8], script: ByteString) throws(FlowError) {
     try publish(request, to: "flowlua.stop.\(compatibility).\(script)", of: script)
   }
@@ -343,7 +343,7 @@ package final class RemoteQueue {
     _ = try connection.subscribe("flowlua.stop.\(compatibility).*", handler: handler)
   }
 
-  /// Replies to machines that ask whether the script is there, which of its jobs they are to execute, or whether it takes
+  /// Replies to nodes that ask whether the script is there, which of its jobs they are to execute, or whether it takes
   /// reports.
   ///
   /// - Parameters:
@@ -357,7 +357,7 @@ package final class RemoteQueue {
       guard let self, let subject = message.reply, let question = bytes(of: message) else { return }
       let reply = answer(question)
       if reply.mayWait { return replyLater(reply.bytes, subject, script) }
-      // Without a reply the machine asks again.
+      // Without a reply the node asks again.
       try? publish(reply.bytes, to: subject, of: script)
     }
   }
@@ -369,7 +369,7 @@ package final class RemoteQueue {
 
     /// - Parameters:
     ///   - bytes: The reply.
-    ///   - mayWait: Whether nothing that the machine does next depends on it.
+    ///   - mayWait: Whether nothing that the node does next depends on it.
     package init(_ bytes: [UInt8], mayWait: Bool = false) {
       self.bytes = bytes
       self.mayWait = mayWait
@@ -391,7 +391,7 @@ package final class RemoteQueue {
     for reply in replies { try? publish(reply.bytes, to: reply.subject, of: reply.script) }
   }
 
-  // MARK: For machines
+  // MARK: For nodes
 
   /// Asks a script something, or with an empty question only whether it is there: that has a reply of one byte if the
   /// script has a new connection, and else an empty one.
@@ -426,7 +426,7 @@ package final class RemoteQueue {
       fail: failed)
   }
 
-  /// Says that a machine has jobs, or begins them.
+  /// Says that a node has jobs, or begins them.
   package func announce(_ report: [UInt8], script: ByteString) {
     // Without it the script learns of it from the next report.
     try? publish(report, to: "flowlua.begun.\(script)", of: script)

@@ -27,7 +27,7 @@ local flow = {}
 
 ---The type of a value: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes), `"integer"`,
 ---`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, `"file"` (the path of a file that
----exists, whose content counts in kept runs and travels to ops on other machines), the `__name` of a metatable, `"T[]"` (a list without
+---exists, whose content counts in kept runs and travels to ops on other nodes), the `__name` of a metatable, `"T[]"` (a list without
 ---holes), `"T?"` (may be absent), `"A|B"`, `"A|nil"`, `"table<K, V>"`, `"{ name: T }"`, `"fun()"`, a literal such as `"1|2"`, or a predicate.
 ---The second result of a predicate names the type in the message of a mismatch. The `?` applies to the whole union.
 ---@alias flow.Type string|fun(value: any): boolean, string?
@@ -57,16 +57,16 @@ local flow = {}
 ---| "network" # A request got no whole response.
 ---| "memory" # The memory limit was reached, or memory ran out.
 ---| "time" # The limit for everything that the script runs was exceeded: that of its time, or of its instructions.
----| "crashed" # The machines that executed it were lost, three times.
+---| "crashed" # The nodes that executed it were lost, three times.
 
 ---The thread on which an op's function runs: the main thread, or a worker, which is a Lua state of its
----own and runs in parallel; `"remote"` is a worker of any machine that has joined (`flow.remote`). Code for
+---own and runs in parallel; `"remote"` is a worker of any node that has joined (`flow.remote`). Code for
 ---a worker travels with the upvalues that it has when the op is made. Values are copied in both directions.
 ---A value that can't travel causes an error that names it. A worker has only the standard globals.
 ---@alias flow.OpThread "main"|"worker"|"remote"
 
 ---The thread on which a continuation runs: posted to the main loop, called at once on completion, or
----called in a worker, here or on another machine, which gets a read-only copy of the settled task. By default
+---called in a worker, here or on another node, which gets a read-only copy of the settled task. By default
 ---it is called at once, and posted when continuations are nested more than 20 deep.
 ---@alias flow.Thread "main"|"immediate"|"worker"|"remote"
 
@@ -107,7 +107,7 @@ local flow = {}
 ---@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
 ---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
 ---@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` or `"remote"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
----@field tags? string|string[] Of an op with `thread = "remote"`: words such as `"gpu"`, at most 4; only machines that have all of them (`--join URL --tags gpu,big`) execute it. A text may have several, with spaces or commas between them.
+---@field tags? string|string[] Of an op with `thread = "remote"`: words such as `"gpu"`, at most 4; only nodes that have all of them (`--join URL --tags gpu,big`) execute it. A text may have several, with spaces or commas between them.
 
 ---The order of a step of a graph, besides what follows from its data.
 ---@class flow.GraphOrderOptions
@@ -125,6 +125,7 @@ local flow = {}
 ---The properties that `Op:with` changes.
 ---@class flow.WithOptions: flow.PolicyOptions
 ---@field name? string
+---@field keys? table<string, string> Other names for keys at this place, by the op's own: with `{ path = "file" }` an op that needs `path` reads `file`. Its code stays as it is.
 ---@field primary_input? string
 ---@field primary_output? string
 
@@ -240,7 +241,7 @@ local flow = {}
 ---@field parent? integer The `id` of the flow, group or op that encloses the execution.
 ---@field path string The names of all that encloses the execution, and its own: `publish/ShardsOp #2/CountOp #1`.
 ---@field run string The id of the run, unique across processes.
----@field lane integer|string The number of the worker that executes it, 0 for the main thread, or the name of a worker of another machine: `gpu1/3`.
+---@field lane integer|string The number of the worker that executes it, 0 for the main thread, or the name of a worker of another node: `gpu1/3`.
 ---@field queued? number Of the `start` of a group's item: when it could have begun, in seconds since the run began.
 ---@field op string The name of the op it is about.
 ---@field index? integer The op's index in a group, from 1 on.
@@ -278,7 +279,7 @@ local flow = {}
 ---@field effect flow.Effect What a kept run does about it when it may have been executed already.
 ---@field thread flow.OpThread The thread on which its function runs.
 ---@field memory integer? The bytes that each execution may allocate.
----@field tags string? The tags that a machine needs to execute it, sorted, with spaces between them; nil without tags.
+---@field tags string? The tags that a node needs to execute it, sorted, with spaces between them; nil without tags.
 ---@overload fun(...: any): flow.Op
 local Op = {}
 
@@ -648,7 +649,7 @@ function Run:dot() end
 ---@field name string The op's display name, `UploadOp #3` in a group.
 ---@field attempt integer The number of this attempt, from 1 on.
 ---@field index integer? The index of this item in a group, from 1 on.
----@field lane integer|string Where it executes: 0 on the main thread, the number of the worker, or the name of a worker of another machine, `gpu1/3`.
+---@field lane integer|string Where it executes: 0 on the main thread, the number of the worker, or the name of a worker of another node, `gpu1/3`.
 ---@field key string 26 characters that identify this execution: the same in all its attempts, and in each process that resumes a kept run, until it is undone; for file names, job names and idempotency keys.
 ---@field run flow.Run The run that the op belongs to.
 ---@field error flow.Error? In a cleanup the error with which the op is ending, in a final step or an undo that of its flow; nil after success.
@@ -691,6 +692,15 @@ function Ctx:log(...) end
 ---@param message string
 ---@param fields? table<string, any> Further fields of the error, such as `code`.
 function Ctx:fail(message, fields) end
+
+---Executes another op, flow or machine over the data of this op, and waits for its end. `data` is added to the data
+---before. It has its own policy and lines in the log, ends with this op at the latest, and its failure is raised. Any
+---number of times, also of one op.
+---@async
+---@param op flow.Op
+---@param data? flow.Data
+---@return flow.Data outputs A copy of what the op declares to give.
+function Ctx:execute(op, data) end
 
 ---Registers a cleanup, which runs when the attempt ends, whatever the outcome, last in first out. It may
 ---wait and use `ctx`. If it raises, an op that had succeeded fails. After a stop all cleanups of an op
@@ -1027,14 +1037,14 @@ function flow.keep(options) end
 ---@param options? flow.SandboxOptions
 function flow.sandbox(options) end
 
----The server whose machines execute ops with `thread = "remote"`.
+---The server whose nodes execute ops with `thread = "remote"`.
 ---@class flow.RemoteOptions
 ---@field url string The URL of a server of NATS with JetStream: `nats://HOST`, `tls://HOST:PORT`, also with `TOKEN@` or `USER:PASSWORD@` before the host; several servers of a cluster with commas between them.
----@field timeout? number Seconds that ops wait while no machine can execute them; 60 by default.
----@field insecure? boolean Whether servers of other machines may be reached without TLS.
----@field shared? string|string[] Absolute paths of folders that are the same on all machines, such as those of a file server: files in them aren't sent.
+---@field timeout? number Seconds that ops wait while no node can execute them; 60 by default.
+---@field insecure? boolean Whether servers of other nodes may be reached without TLS.
+---@field shared? string|string[] Absolute paths of folders that are the same on all nodes, such as those of a file server: files in them aren't sent.
 
----Sets the server whose machines execute ops with `thread = "remote"`, instead of that of `--remote` and
+---Sets the server whose nodes execute ops with `thread = "remote"`, instead of that of `--remote` and
 ---`FLOWLUA_REMOTE`. Nothing is connected before the first such op starts; after that, a call is an error of kind `usage`.
 ---Fields that aren't given have the values of `--remote-timeout`, `--insecure` and `--remote-shared`.
 ---@param options flow.RemoteOptions
@@ -1098,6 +1108,15 @@ function flow.exec(argv, options) end
 ---@param commands T Ops in a list, or a single op.
 ---@return T commands
 function flow.main(commands) end
+
+---Calls a function with each event of all runs that `filter` lets pass, in their order, one after another: all whose fields
+---have the values, or one of a list of them. `flow.on_event { kind = "finish", op = "UploadOp" }`. It is called in a later
+---turn of the loop, may wait, and can't change what happens: it has a copy of the event, and its failure is a warning.
+---Without a filter it gets all events. Events of what the function itself starts count, too.
+---@overload fun(fn: async fun(event: flow.Event))
+---@param filter table<string, string|number|(string|number)[]> Values of fields of `flow.Event`.
+---@param fn async fun(event: flow.Event)
+function flow.on_event(filter, fn) end
 
 ---Calls a function at the first Ctrl-C, SIGTERM or SIGHUP, instead of cancelling everything: the script ends by itself, and
 ---`flow.stopping` is true from then on. Everything is cancelled when the grace of `--grace` is over, at a second signal, or

@@ -152,7 +152,7 @@ function fs.lock(path, options) end
 
 ---Makes an empty folder in `$TMPDIR` or `/tmp`, and returns its path. It is removed with all that is in
 ---it when the run ends that made it, or, outside of runs, when the script ends. An op that a worker executes belongs to
----the run of its flow; on another machine the folder is there until the op has ended and its files are sent.
+---the run of its flow; on another node the folder is there until the op has ended and its files are sent.
 ---@async
 ---@return string
 function fs.temp_dir() end

@@ -93,7 +93,7 @@ public final class ScriptHost {
   /// The module table `flow`.
   public private(set) var module: LuaReference
   /// The place in logs of the code that it executes: 0 for the main thread, the number of a worker, or the name of one
-  /// of another machine.
+  /// of another node.
   var lane: FlowValue = .integer(0)
   /// Whether this is the host of a worker: its module has only the functions that work there.
   let isWorker: Bool

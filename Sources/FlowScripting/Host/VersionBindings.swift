@@ -94,7 +94,7 @@ extension ScriptHost {
   }
 
   /// The effect of a script that uses something deprecated; set it before the first worker is needed, as workers keep
-  /// what it was then. Code on other machines reports nothing.
+  /// what it was then. Code on other nodes reports nothing.
   public var deprecations: Deprecations {
     get { existing(DeprecationReports.self)?.effect ?? .ignored }
     set { service { DeprecationReports() }.effect = newValue }

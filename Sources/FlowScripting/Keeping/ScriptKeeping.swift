@@ -73,7 +73,7 @@ package final class ScriptKeeping: RunMonitor {
     package var settlements: [ByteString: ByteString] = [:]
     /// How large the store may become, in bytes: when the script ends, the oldest other runs are removed.
     package var storeLimit = JournalStore.usualLimit
-    /// The server that keeps the runs as well, so that another machine can continue them; nil: none.
+    /// The server that keeps the runs as well, so that another computer can continue them; nil: none.
     package var mirror: RunMirror?
 
     /// Options with the defaults.

@@ -104,6 +104,9 @@ struct OpBindings {
       let inner = try bound(body.wrapped, call, arguments, count: count)
       return try body.wrapping(inner, in: op, arguments: arguments, count: count)
     }
+    if let body = op.body as? RenamedKeysBody {
+      return op.withBody(body.renaming(try bound(body.wrapped, call, arguments, count: count)))
+    }
     let undo = (op.undo as? ScriptOpBody)?.binding(arguments, count: count)
     switch op.body {
     case let body as ScriptOpBody:
@@ -180,7 +183,7 @@ extension Op {
   /// The thread on which its function runs.
   fileprivate var thread: OpThread { (body as? WorkerOpBody)?.thread ?? .main }
 
-  /// What a machine has to have that executes it, as text; nil for any machine.
+  /// What a node has to have that executes it, as text; nil for any node.
   fileprivate var tags: ByteString? {
     guard let body = body as? WorkerOpBody, body.thread == .remote, !body.tags.isEmpty else {
       return nil

@@ -7,23 +7,23 @@ package enum OpThread: String {
   case main
   /// In a worker.
   case worker
-  /// In a worker of any machine that has joined.
+  /// In a worker of any node that has joined.
   case remote
 
   /// The words that scripts write, for messages.
   package static let expected = "\"main\", \"worker\" or \"remote\" expected"
 }
 
-/// What a machine has to have for certain ops, such as `gpu`: words that its owner gives it when it joins.
+/// What a node has to have for certain ops, such as `gpu`: words that its owner gives it when it joins.
 package struct RemoteTags: Hashable, Sendable {
   /// Sorted, each once.
   package let words: [ByteString]
 
-  /// How many a machine or an op may have: a machine looks for work of each set of its own.
+  /// How many a node or an op may have: a node looks for work of each set of its own.
   package static let most = 4
   private static let longest = 32
 
-  /// No tags: any machine.
+  /// No tags: any node.
   package init() { words = [] }
 
   /// Reads words that are separated by spaces or commas; throws a text that says what is wrong.
@@ -93,7 +93,7 @@ package struct RemoteTags: Hashable, Sendable {
       ? "+any" : ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: "+")]))
   }
 
-  /// All sets whose ops a machine with these tags may execute.
+  /// All sets whose ops a node with these tags may execute.
   package var subsets: [RemoteTags] {
     (0..<(1 << words.count)).map { bits in
       RemoteTags(sorted: words.indices.filter { bits >> $0 & 1 == 1 }.map { words[$0] })
@@ -102,7 +102,7 @@ package struct RemoteTags: Hashable, Sendable {
 
   private init(sorted words: [ByteString]) { self.words = words }
 
-  /// Whether a machine with these tags may execute an op with those.
+  /// Whether a node with these tags may execute an op with those.
   package func covers(_ others: RemoteTags) -> Bool {
     others.words.allSatisfy { words.contains($0) }
   }

@@ -22,7 +22,7 @@ struct PolicyOptions {
   let thread: OpThread?
   /// The most that its executions may allocate in a worker; nil keeps the previous value.
   let memory: ByteCount?
-  /// What a machine has to have that executes it; nil keeps the previous value.
+  /// What a node has to have that executes it; nil keeps the previous value.
   let tags: RemoteTags?
 
   init(_ options: Options) throws {
@@ -221,7 +221,7 @@ struct PolicyBindings {
     return body
   }
 
-  /// The reason why an op that doesn't run on other machines can't have tags.
+  /// The reason why an op that doesn't run on other nodes can't have tags.
   private static func problem(ofTags tags: RemoteTags?, isRemote: Bool) -> String? {
     tags == nil || isRemote
       ? nil : "field 'tags': only an op with thread = \"remote\" can have them"
@@ -295,19 +295,47 @@ struct PolicyBindings {
     let arguments = Arguments(host, call, method: "with")
     guard let op = host.op(call, 1) else { throw arguments.wrongSelf("op or flow") }
     let options = try arguments.options(
-      1, known: ["name", "primary_input", "primary_output"] + PolicyOptions.fields)
+      1, known: ["name", "keys", "primary_input", "primary_output"] + PolicyOptions.fields)
     let policy = try PolicyOptions(options)
     let name = try options.string("name")
     if let name, name.isEmpty {
       throw arguments.wrong(1, "field 'name': a name is a non-empty string")
     }
     try policy.checkKeeping(of: op, options)
-    let placed = try Self(host: host).op(op, with: policy, options)
+    let renamed = try Self(host: host).renamed(op, options)
+    let placed = try Self(host: host).op(renamed, with: policy, options)
     let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
       effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),
       primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))
     return call.answer(try host.value(of: made))
+  }
+
+  /// The op with other names for its keys: `keys = { path = "file" }`.
+  private func renamed(_ op: Op, _ options: Options) throws -> Op {
+    guard let table = try options.table("keys") else { return op }
+    let wrong = { (problem: String) in
+      options.arguments.wrong(options.index, "field 'keys': \(problem)")
+    }
+    let own = Set((op.needs + op.gives).map(\.name))
+    var names: [ByteString: ByteString] = [:]
+    for (key, value) in try host.vm.pairs(of: table) {
+      guard case .string(let name) = key, case .string(let other) = value else {
+        let other = if case .string = key { value } else { key }
+        throw wrong("names of keys expected, got \(host.kindName(of: other))")
+      }
+      if other.isEmpty { throw wrong("names of keys expected, got an empty one") }
+      if !own.isEmpty, !own.contains(name) {
+        let hint = NearestName.of(name, in: own.sorted()).map { " (did you mean '\($0)'?)" } ?? ""
+        throw wrong("[\(op.name)] neither needs nor gives <\(name)>\(hint)")
+      }
+      names[name] = other
+    }
+    var seen: Set<ByteString> = []
+    for name in own.union(names.keys).sorted() where !seen.insert(names[name] ?? name).inserted {
+      throw wrong("two keys would be <\(names[name] ?? name)>")
+    }
+    return op.renamingKeys(names)
   }
 }

@@ -220,7 +220,7 @@ struct ContinuationBindings {
     return made
   }
 
-  /// The same with a function that is called in a worker, of this or of another machine.
+  /// The same with a function that is called in a worker, of this or of another node.
   private func continueInWorker(
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments, _ place: Int,
     isRemote: Bool
@@ -253,7 +253,7 @@ struct ContinuationBindings {
     /// On the loop.
     case here(ContinuationThread)
     case worker
-    /// In a worker of any machine that has joined.
+    /// In a worker of any node that has joined.
     case remote
   }
 

@@ -12,7 +12,7 @@ package final class WorkerPools: HostService {
   fileprivate var active: WorkerPool?
   /// Those of the paused loops, if they have some.
   private var waiting: [WorkerPool?] = []
-  /// The workers of scripts of other machines; see `RemoteMachine`.
+  /// The workers of scripts of other nodes; see `RemoteNode`.
   package var ofSessions: [WorkerPool] = []
   private var lastNumber: UInt64 = 0
 
@@ -191,9 +191,9 @@ extension ScriptHost {
       ?? FlowError(raised.flowKind, raised.message)
   }
 
-  // MARK: Other machines
+  // MARK: Other nodes
 
-  /// What executes ops on other machines; nil for nothing. It is given once, before a script runs.
+  /// What executes ops on other nodes; nil for nothing. It is given once, before a script runs.
   package var remote: (any RemoteService)? { existing(RemoteServiceHolder.self)?.service }
 
   package func setRemote(_ service: any RemoteService) {
@@ -202,13 +202,13 @@ extension ScriptHost {
     _ = self.service { RemoteServiceHolder(service) }
   }
 
-  /// Whether ops with `thread = "remote"` execute on other machines: else in workers, as in tests.
+  /// Whether ops with `thread = "remote"` execute on other nodes: else in workers, as in tests.
   var usesRemote: Bool { waitingLoops.isEmpty && loop.processReplacement == nil }
 
   func neededRemote() throws(FlowError) -> any RemoteService {
     if let remote { return remote }
     throw .usage(
-      "this program can't execute ops on other machines: it has to import FlowNodes, and call `ScriptHost.useRemote` or `allowRemote`"
+      "this program can't execute ops on other nodes: it has to import FlowNodes, and call `ScriptHost.useRemote` or `allowRemote`"
     )
   }
 
@@ -222,7 +222,7 @@ extension ScriptHost {
     }
   }
 
-  /// Ends the jobs on other machines, for a process that ends next: the server has received what was sent to it then, unless
+  /// Ends the jobs on other nodes, for a process that ends next: the server has received what was sent to it then, unless
   /// it hasn't taken that for 1 s.
   func closeRemote(isTerminated: Bool) {
     guard let remote else { return }

@@ -1,7 +1,7 @@
 package import FlowEngine
 @_spi(Scripting) package import LuaVM
 
-// Values, errors and jobs of workers as bytes, for workers of other machines.
+// Values, errors and jobs of workers as bytes, for workers of other nodes.
 
 /// With the tags of `PlainValueCodec`; a table is its offset in the buffer of its batch.
 extension WireValue: ByteCodable {

@@ -1,7 +1,7 @@
 @_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// A continuation whose function is called in a worker, of this or of another machine: it gets a copy of the previous task's
+/// A continuation whose function is called in a worker, of this or of another node: it gets a copy of the previous task's
 /// outcome, and its result is copied back.
 final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
   private let host: ScriptHost

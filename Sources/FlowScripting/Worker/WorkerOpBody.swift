@@ -20,7 +20,7 @@ package final class WorkerFunction {
 
   deinit { for pool in host.openPools { pool.forget(code) } }
 
-  /// The function as other machines get it, once one has got it.
+  /// The function as other nodes get it, once one has got it.
   package var travelling: AnyObject?
 
   /// The reason why the function isn't the packed one any more; nil if it is.
@@ -53,7 +53,7 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
   let memory: ByteCount?
   /// `worker` or `remote`.
   let thread: OpThread
-  /// What a machine has to have that executes it.
+  /// What a node has to have that executes it.
   let tags: RemoteTags
   private var host: ScriptHost { shared.host }
 
@@ -168,7 +168,7 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
       !declared.contains(where: { $0.type.isTested })
     else {
       // Each item by itself, with the only implementation of policies, and in a worker for itself if its
-      // memory is limited; of another machine, because each item has a hand-out of its own.
+      // memory is limited; of another node, because each item has a hand-out of its own.
       return nil
     }
     do throws(FlowError) {
@@ -211,8 +211,8 @@ private final class WorkerExecution: WorkerTask {
     context?.setLane(lane)
   }
 
-  func lostMachine(_ name: ByteString) {
-    context?.log("\(name) is gone: executed again on another machine")
+  func lostNode(_ name: ByteString) {
+    context?.log("\(name) is gone: executed again on another node")
     context?.beginWaiting()
   }
 

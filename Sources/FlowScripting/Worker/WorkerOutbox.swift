@@ -6,7 +6,7 @@ internal import FlowEngine
 final class WorkerOutbox {
   /// The maximum time that a report may wait while the worker is busy, in nanoseconds.
   private static let interval: Int64 = 1_000_000
-  /// The same for fewer than `manyEnds` jobs of those that came together: each report is a message to another machine.
+  /// The same for fewer than `manyEnds` jobs of those that came together: each report is a message to another node.
   private static let intervalOfFew: Int64 = 5_000_000
   private static let manyEnds = 4
 

@@ -14,8 +14,8 @@ package protocol WorkerTask: AnyObject {
   /// Its worker is gone, or couldn't be started; no more events come from it. Another one replaces
   /// it unless `isReplaced` is false.
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
-  /// Its machine is gone; it executes again on another one.
-  func lostMachine(_ name: ByteString)
+  /// Its node is gone; it executes again on another one.
+  func lostNode(_ name: ByteString)
   /// It was withdrawn before it had begun.
   func returned()
   /// The seconds that its cleanups have after a stop; nil for the default.
@@ -28,7 +28,7 @@ package protocol WorkerTask: AnyObject {
 
 extension WorkerTask {
   package func begun(in lane: UInt8) {}
-  package func lostMachine(_ name: ByteString) {}
+  package func lostNode(_ name: ByteString) {}
   package func returned() {}
   /// The default.
   package var grace: Duration? { nil }
@@ -394,7 +394,7 @@ package final class WorkerPool {
     interval: Int64
   ) {
     let task = tasks[member ?? number]
-    // First, because a pool that was closed has no workers, and may outlive that: a machine ends those of one script.
+    // First, because a pool that was closed has no workers, and may outlive that: a node ends those of one script.
     guard task != nil, workers[worker].isAlive, state.worker(of: number) == worker else {
       return
     }

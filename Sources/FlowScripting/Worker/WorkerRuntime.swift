@@ -63,11 +63,11 @@ final class WorkerRuntime {
       host = try ScriptHost(
         vm: vm, loop: loop, configuration: setting.hostConfiguration, isWorker: true)
       try vm.setPackagePaths(setting.paths)
-      if let machine = setting.lane.machine {
+      if let node = setting.lane.node {
         try vm.addToMissingModules { [unowned self] name in
           native.contains(name)
-            ? "a module in C isn't sent with the op: install it on the machine '\(machine)'"
-            : "not sent with the op, and not on the machine '\(machine)'"
+            ? "a module in C isn't sent with the op: install it on the node '\(node)'"
+            : "not sent with the op, and not on the node '\(node)'"
         }
       }
       host.logsWaits = setting.logsWaits
@@ -303,7 +303,7 @@ final class WorkerRuntime {
       let error = sent?.error(on: host)
       if dequeue(id, error) { continue }
       guard let error else {
-        // It has ended: its machine learns that, though another job is busy.
+        // It has ended: its node learns that, though another job is busy.
         outbox.flush(groups.values)
         continue
       }

@@ -49,11 +49,11 @@ enum WorkerDeprecations: Sendable {
 struct WorkerLane: Sendable {
   /// From 1 on.
   let number: Int
-  /// Its name for scripts of other machines.
+  /// Its name for scripts of other nodes.
   let name: ByteString?
 
-  /// The name of the machine for scripts of other machines.
-  var machine: ByteString? {
+  /// The name of the node for scripts of other nodes.
+  var node: ByteString? {
     name.map { name in
       ByteString(name.bytes[..<(name.bytes.lastIndex(of: UInt8(ascii: "/")) ?? name.count)])
     }

@@ -42,7 +42,7 @@ struct RemoteSealTests {
     #expect(seal.open(code: try seal.seal([1], for: "", of: "")) == nil)
   }
 
-  @Test("A machine proves that it has the key")
+  @Test("A node proves that it has the key")
   func proofs() throws {
     let seal = try RemoteSeal(text: Self.text)
     let proven = try seal.proven([1, 2])

@@ -293,10 +293,10 @@ extension ClosingTests {
 
 @Suite("A program that doesn't use FlowNodes")
 struct NoRemoteServiceTests {
-  @Test("Its ops on other machines fail, and flow.remote says what is missing")
+  @Test("Its ops on other nodes fail, and flow.remote says what is missing")
   func refused() throws {
     let program = try ScriptProgram()
-    let problem = "this program can't execute ops on other machines"
+    let problem = "this program can't execute ops on other nodes"
     let op = try program.text(
       "return flow.op('FarOp', { thread = 'remote', run = print }):run().error.message")
     #expect(op.contains(problem), "\(op)")

@@ -158,7 +158,7 @@ end
 result = checked "keep = setmetatable({}, { __gc = function() os.remove 'x' end }) flow.new('first'):start()"
 check.equal(result.stdout, "[first] plan:\n  no steps\n")
 check.equal(result.status, 0)
--- A worker raises an error: the script may continue without it. So does a continuation for other machines, which is
+-- A worker raises an error: the script may continue without it. So does a continuation for other nodes, which is
 -- executed here.
 result = checked [[
   for _, thread in ipairs { "worker", "remote" } do

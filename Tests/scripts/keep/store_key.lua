@@ -88,7 +88,7 @@ check.contains(once:resume(with "one"), "[PayOp] Kept from run r")
 once:expect_effects "pay"
 
 -- Nor does the system show it to other processes of the user, and what was forked before the script; the same for the key of
--- other machines, and for the token of a server, which has a URL without it.
+-- other nodes, and for the token of a server, which has a URL without it.
 local shown = kept.script [[
 local pipe = io.popen "grep -la sesame-unique-text /proc/[0-9]*/environ 2>/dev/null"
 assert(pipe:read "a" == "", "shown")

@@ -1,18 +1,18 @@
--- A server of NATS and machines that have joined it: processes of this test, which end with it.
+-- A server of NATS and nodes that have joined it: processes of this test, which end with it.
 --
 --   local server <close> = remote.server()
---   local machine = server:join("m1")
+--   local node = server:join("m1")
 --   local result = server:run [[ print(flow…) ]]
 --
--- With `network` (lib/network.lua) the server, the script and each machine have a place in it, by the names "queue",
--- "script" and that of the machine.
+-- With `network` (lib/network.lua) the server, the script and each node have a place in it, by the names "queue",
+-- "script" and that of the node.
 local flow = require "flow"
 local host = require "host"
 local servers = require "servers"
 
 local remote = {}
-local Server, Machine = {}, {}
-Server.__index, Machine.__index = Server, Machine
+local Server, Node = {}, {}
+Server.__index, Node.__index = Server, Node
 
 -- In one line, so that lines of errors are those of the script's text.
 local FINISHED = [[
@@ -94,9 +94,9 @@ end
 -- network.
 function remote.server(options)
   options = options or {}
-  local self = setmetatable({ machines = {}, network = options.network }, Server)
+  local self = setmetatable({ nodes = {}, network = options.network }, Server)
   local address = self.network and self.network.addresses.queue or "127.0.0.1"
-  -- Options of flowlua for machines and scripts.
+  -- Options of flowlua for nodes and scripts.
   self.options = self.network and { "--insecure" } or {}
   self.folder = options.folder or servers.folder()
   local file = assert(io.open(self.folder .. "/server.conf", "w"))
@@ -119,7 +119,7 @@ function remote.server(options)
 end
 
 function Server:__close()
-  for _, machine in ipairs(self.machines) do stop(machine.program) end
+  for _, node in ipairs(self.nodes) do stop(node.program) end
   stop(self.server.program)
   getmetatable(self.folder).__close(self.folder)
 end
@@ -150,7 +150,7 @@ local function binary()
   return pipe:read "l" .. "/" .. host.binary
 end
 
--- Starts a machine. Further words are options of flowlua. The name may be in a table: name, cwd, env, before (the words
+-- Starts a node. Further words are options of flowlua. The name may be in a table: name, cwd, env, before (the words
 -- of a program that executes it). The server's field `environment` has variables for it, and for scripts; the URL comes
 -- from there if the field `url` is nil.
 function Server:join(name, ...)
@@ -158,17 +158,17 @@ function Server:join(name, ...)
   name = options.name
   local words = joined(self:at(name), options.before or {},
     { binary(), "--join", self.url or "--name=" .. name, "--name", name, "--workers", "2" }, self.options, { ... })
-  local machine = setmetatable(start(words, "joined", options), Machine)
-  machine.name = name
-  self.machines[#self.machines + 1] = machine
-  return machine
+  local node = setmetatable(start(words, "joined", options), Node)
+  node.name = name
+  self.nodes[#self.nodes + 1] = node
+  return node
 end
 
--- Sends a signal to a machine: "KILL", "STOP", "CONT", "TERM".
-function Machine:signal(name) assert(os.execute(("kill -%s %d 2>&-"):format(name, self.program.pid))) end
+-- Sends a signal to a node: "KILL", "STOP", "CONT", "TERM".
+function Node:signal(name) assert(os.execute(("kill -%s %d 2>&-"):format(name, self.program.pid))) end
 
--- Waits until a machine has printed a line with this text in it.
-function Machine:wait_for_line(text)
+-- Waits until a node has printed a line with this text in it.
+function Node:wait_for_line(text)
   for _ = 1, 6000 do
     if table.concat(self.output, "\n"):find(text, 1, true) then return end
     flow.sleep(0.01)
@@ -176,8 +176,8 @@ function Machine:wait_for_line(text)
   error(("no '%s' in:\n%s"):format(text, table.concat(self.output, "\n")), 2)
 end
 
--- Waits for the end of a machine; returns its status.
-function Machine:wait()
+-- Waits for the end of a node; returns its status.
+function Node:wait()
   local ok, result = pcall(self.program.await, self.program)
   return ok and result.status or result.status
 end

@@ -1,4 +1,4 @@
--- Accounts of a server have queues and machines of their own: ops stay within one, and a wrong password is refused with the reason.
+-- Accounts of a server have queues and nodes of their own: ops stay within one, and a wrong password is refused with the reason.
 -- clock: real: other processes execute the ops
 local check, host, remote = require "check", require "host", require "remote"
 
@@ -17,7 +17,7 @@ for _, account in ipairs(accounts) do
   server:join(account.name, "--tags", account.name)
 end
 
--- Items that any machine may execute, and an op that only a machine of the other account could execute, at the same time.
+-- Items that any node may execute, and an op that only a node of the other account could execute, at the same time.
 for k, account in ipairs(accounts) do
   log_in(account.user)
   account.items = server:start [[
@@ -32,14 +32,14 @@ for k, account in ipairs(accounts) do
   ]]
   account.other = server:start(([[
     local run = flow.new("f"):add(flow.op("Op", { thread = "remote", tags = %q, run = function() end })):run()
-    print(run.state, run.error.message:match "no machine that has joined .* executes it")
+    print(run.state, run.error.message:match "no node that has joined .* executes it")
   ]]):format(accounts[3 - k].name), "--remote-timeout", "1")
 end
 for _, account in ipairs(accounts) do
   local items, other = account.items:await(), account.other:await()
   check.equal(items.stderr, "")
   check.equal(items.stdout, account.name .. "\t40\n")
-  check.equal(other.stdout, ("failed\tno machine that has joined nats://%s executes it\n"):format(address))
+  check.equal(other.stdout, ("failed\tno node that has joined nats://%s executes it\n"):format(address))
   log_in(account.user)
   local listed = host.run(host.binary, { "--remote", server.url, "--remote-check" })
   check.equal(listed.status, 0)

@@ -1,4 +1,4 @@
--- A server of this machine announces the others of its cluster: a connection without TLS isn't made to them.
+-- A server of this computer announces the others of its cluster: a connection without TLS isn't made to them.
 -- clock: real: other processes join the servers
 local check = require "check"
 local flow = require "flow"

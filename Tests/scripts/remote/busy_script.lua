@@ -1,4 +1,4 @@
--- A script that is too busy to reply to machines loses no op: a machine returns it, and the script sends it again.
+-- A script that is too busy to reply to nodes loses no op: a node returns it, and the script sends it again.
 -- clock: real: other processes execute the ops, and wait for a reply
 local check, flow, remote = require "check", require "flow", require "remote"
 
@@ -6,7 +6,7 @@ local server <close> = remote.server()
 local script = server:start(([[
   local Op = flow.op("Op", { thread = "remote", gives = { r = "integer" }, run = function(ctx) ctx:set("r", 7) end })
   local run = flow.new("f"):add(Op):start()
-  -- The op is in the queue, for the first machine.
+  -- The op is in the queue, for the first node.
   local function is_sent()
     local pipe <close> = io.popen("ls %s/store/jetstream/*/streams/FLOWLUA_WORK/obs 2>&1")
     return pipe:read("a"):find("any", 1, true)
@@ -20,7 +20,7 @@ local script = server:start(([[
 ]]):format(server.folder, server.folder, server.folder))
 while not io.open(server.folder .. "/busy") do flow.sleep(0.01) end
 server:join "m1"
--- The machine asks for 3 seconds; then the report that it doesn't execute the op is in the stream.
+-- The node asks for 3 seconds; then the report that it doesn't execute the op is in the stream.
 local function reports()
   return tonumber(server:request "$JS.API.STREAM.INFO.FLOWLUA_NEWS":match '"last_seq":(%d+)')
 end

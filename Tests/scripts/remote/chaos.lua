@@ -1,4 +1,4 @@
--- Machines and the server are killed or stand still at random moments: all items come back as they should, and no program is left.
+-- Nodes and the server are killed or stand still at random moments: all items come back as they should, and no program is left.
 -- clock: real: other processes execute the ops, and leases end
 --
 --   chaos.lua [COUNT [SEED]]     that many kills, 4 by default, of 20 items each, at moments drawn from a seed
@@ -10,10 +10,10 @@ math.randomseed(seed)
 local items, marker = count * 20, "chaos-" .. seed
 
 local server <close> = remote.server()
-local machines, joined = {}, 0
+local nodes, joined = {}, 0
 local function join(place)
   joined = joined + 1
-  machines[place] = server:join("m" .. joined)
+  nodes[place] = server:join("m" .. joined)
 end
 for place = 1, 3 do join(place) end
 
@@ -54,18 +54,18 @@ local function note(...) log[#log + 1] = table.concat({ ("%.2f"):format(flow.now
 for _ = 1, count do
   flow.sleep(0.1 + math.random() * 0.4)
   if script.state ~= "pending" then break end
-  local place, kind = math.random(#machines), math.random(10)
-  local machine = machines[place]
+  local place, kind = math.random(#nodes), math.random(10)
+  local node = nodes[place]
   if kind <= 7 then
-    note("kill", machine.name)
-    machine:signal "KILL"
+    note("kill", node.name)
+    node:signal "KILL"
     join(place)
   elseif kind <= 9 then
-    note("stop", machine.name)
-    machine:signal "STOP"
+    note("stop", node.name)
+    node:signal "STOP"
     flow.spawn(function()
       flow.sleep(math.random() * 7)
-      pcall(machine.signal, machine, "CONT")
+      pcall(node.signal, node, "CONT")
     end)
   else
     note("kill the server")
@@ -79,17 +79,17 @@ local result = script:await()
 local story = ("from seed %d:\n%s\n%s"):format(seed, table.concat(log, "\n"), result.stderr)
 check.equal(result.stdout, ("succeeded\tnil\t%d\n"):format(items), story)
 
--- What was in flight at a kill executes again, and nothing else: at most the slots of a machine, or all when the server was killed.
+-- What was in flight at a kill executes again, and nothing else: at most the slots of a node, or all when the server was killed.
 local begun = 0
 for _ in io.lines(server.folder .. "/notes") do begun = begun + 1 end
 check.equal(begun >= items and begun <= items + count * 6, true, begun .. " of " .. items .. " items " .. story)
 
-for _, machine in pairs(machines) do
-  pcall(machine.signal, machine, "CONT")
-  machine:signal "TERM"
-  machine:wait()
+for _, node in pairs(nodes) do
+  pcall(node.signal, node, "CONT")
+  node:signal "TERM"
+  node:wait()
 end
--- What kills the programs of a machine that was killed needs a moment.
+-- What kills the programs of a node that was killed needs a moment.
 local left
 for _ = 1, 200 do
   left = flow.exec({ "pgrep", "-f", "sleep 3600 " .. marker }, { check = false }):await().stdout

@@ -32,12 +32,12 @@ local function wait_for(text)
 end
 wait_for "Self is new JetStream cluster metadata leader"
 
--- The machine comes before the third server, and waits for it: a queue keeps the number of copies it began with.
+-- The node comes before the third server, and waits for it: a queue keeps the number of copies it began with.
 one.url = one.url .. "," .. two.url
-local machine = flow.spawn(function() return one:join "m1" end)
+local node = flow.spawn(function() return one:join "m1" end)
 local three <close> = remote.server { config = cluster_config(3, ports) }
 all[3] = three
-machine:await()
+node:await()
 one.url = one.url .. "," .. three.url
 local op = [[
   local Op = flow.op("WorkOp", {

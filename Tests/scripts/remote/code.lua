@@ -1,4 +1,4 @@
--- Functions travel with their upvalues and with the modules in Lua that their file requires; a machine needs no file of the script.
+-- Functions travel with their upvalues and with the modules in Lua that their file requires; a node needs no file of the script.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local remote = require "remote"
@@ -64,6 +64,6 @@ check.equal(result.stderr, "")
 check.match(result.stdout, "^succeeded\tnil\t10\tlate\n")
 check.match(result.stdout, "broken_of_test.lua:1: ")
 check.match(result.stdout, "\n[^\n]*module 'missing_of_test' not found[^\n]*\n" ..
-  "\tnot sent with the op, and not on the machine 'm1'\n[^\n]*module 'native_of_test' not found[^\n]*\n" ..
-  "\ta module in C isn't sent with the op: install it on the machine 'm1'\nsucceeded\ttrue\n$")
+  "\tnot sent with the op, and not on the node 'm1'\n[^\n]*module 'native_of_test' not found[^\n]*\n" ..
+  "\ta module in C isn't sent with the op: install it on the node 'm1'\nsucceeded\ttrue\n$")
 check.equal(result.status, 0)

@@ -1,4 +1,4 @@
--- A machine with the restrictions of the service that comes with flowlua gets a file that an op needs, and sends one that it gives.
+-- A node with the restrictions of the service that comes with flowlua gets a file that an op needs, and sends one that it gives.
 -- clock: real: other processes execute the ops
 local check, fs, remote, servers = require "check", require "flow.fs", require "remote", require "servers"
 

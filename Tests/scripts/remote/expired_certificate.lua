@@ -1,4 +1,4 @@
--- A server whose certificate has expired, or is for another name, is refused with the reason by scripts and machines.
+-- A server whose certificate has expired, or is for another name, is refused with the reason by scripts and nodes.
 -- clock: real: other processes execute the ops
 local check, flow, host, remote = require "check", require "flow", require "host", require "remote"
 local servers = require "servers"

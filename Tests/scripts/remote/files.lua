@@ -1,4 +1,4 @@
--- Files of the type `file` travel: needs once per content, with a cache on each machine, and gives back to the script.
+-- Files of the type `file` travel: needs once per content, with a cache on each node, and gives back to the script.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local flow = require "flow"
@@ -8,11 +8,11 @@ local servers = require "servers"
 
 local server <close> = remote.server()
 local dir <close> = servers.folder()
-for _, name in ipairs { "cache1", "cache2/flowlua/files", "machine", "script/in", "shared" } do fs.mkdir(dir .. "/" .. name) end
+for _, name in ipairs { "cache1", "cache2/flowlua/files", "node", "script/in", "shared" } do fs.mkdir(dir .. "/" .. name) end
 
--- Machines whose working folder and cache are their own.
+-- Nodes whose working folder and cache are their own.
 local function join(name, cache, ...)
-  return server:join({ name = name, cwd = dir .. "/machine", env = { XDG_CACHE_HOME = dir .. "/" .. cache } }, ...)
+  return server:join({ name = name, cwd = dir .. "/node", env = { XDG_CACHE_HOME = dir .. "/" .. cache } }, ...)
 end
 join("m1", "cache1", "--tags", "one")
 join("m2", "cache2", "--tags", "two")
@@ -29,7 +29,7 @@ fs.write(server.cwd .. "/in/scene.txt", large)
 fs.write(server.cwd .. "/small.txt", "small")
 fs.write(dir .. "/shared/common.txt", "common")
 
--- The names in the cache of a machine, without the folders of processes.
+-- The names in the cache of a node, without the folders of processes.
 local function cached(name)
   local names = {}
   for _, entry in ipairs(fs.list(dir .. "/" .. name .. "/flowlua/files")) do
@@ -101,7 +101,7 @@ true	image of 000000000000007 0000
 succeeded	20
 ]])
 check.same(cached "cache1", { fs.hash(server.cwd .. "/in/scene.txt") })
-check.equal(fs.read(server.cwd .. "/out/image.txt"), fs.read(dir .. "/machine/out/image.txt"))
+check.equal(fs.read(server.cwd .. "/out/image.txt"), fs.read(dir .. "/node/out/image.txt"))
 -- The large file has 40 parts, and was sent once; the script has removed it from the server.
 local messages, bytes = stored()
 assert(messages > 40 and messages < 120, messages)

@@ -1,4 +1,4 @@
--- Garbage and forged messages of another client, and a machine that lies about its slots or keeps what it takes: no item is lost.
+-- Garbage and forged messages of another client, and a node that lies about its slots or keeps what it takes: no item is lost.
 -- clock: real: other processes execute the ops, and a lease ends
 -- python: nats
 local check, flow, nats, remote = require "check", require "flow", require "nats", require "remote"
@@ -50,7 +50,7 @@ local script = start "taken"
 local consumer = client:consumers { stream = "FLOWLUA_WORK" }.consumers[1].name
 local compatibility, version, lua = consumer:match "^(%d+%-([%d_]+)%-([%d_]+))%-%+any$"
 check.equal(#client:take { stream = "FLOWLUA_WORK", consumer = consumer, count = 100000 }.subjects > 0, true)
--- It says that it is there: with 100,000 workers, with more than a number can be, and as the other machine.
+-- It says that it is there: with 100,000 workers, with more than a number can be, and as the other node.
 local function hello(id, name, workers)
   return string.pack("s1s1s1s1s1", id, name, compatibility, version:gsub("_", "."), (lua:gsub("_", "."))) ..
     workers .. workers .. "\0\0" .. "\0"
@@ -71,8 +71,8 @@ check.equal(result.stdout, "succeeded\tnil\t40\tm1\tnil\n")
 check.equal(begun "taken", 40)
 
 -- Garbage, and messages that begin like true ones, on all subjects of a script whose jobs wait.
-server.machines[1]:signal "TERM"
-server.machines[1]:wait()
+server.nodes[1]:signal "TERM"
+server.nodes[1]:wait()
 script = start "forged"
 local number = client:stream { name = "FLOWLUA_WORK" }.state.first_seq
 local message = client:message { stream = "FLOWLUA_WORK", number = number }
@@ -103,7 +103,7 @@ local story = ("from seed %d: %s"):format(seed, result.stderr)
 check.equal(result.stderr, "", story)
 check.equal(result.stdout, "succeeded\tnil\t40\tm2\tnil\n", story)
 check.equal(begun "forged", 40, story)
--- The machine drops what it can't execute.
+-- The node drops what it can't execute.
 servers.eventually(function()
   local left = client:consumers { stream = "FLOWLUA_WORK" }.consumers
   for _, each in ipairs(left) do if each.name == consumer then return each.waiting == 0 and each.handed_out == 0 end end

@@ -1,4 +1,4 @@
--- A machine that stands still is soon given no ops: another one executes them without waiting for the end of a lease.
+-- A node that stands still is soon given no ops: another one executes them without waiting for the end of a lease.
 -- clock: real: other processes execute the ops, and requests for ops end
 local check, flow, remote = require "check", require "flow", require "remote"
 

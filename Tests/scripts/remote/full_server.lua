@@ -3,7 +3,7 @@
 local check, flow, remote = require "check", require "flow", require "remote"
 
 local server <close> = remote.server { config = "jetstream { max_file_store: 4MB }\n" }
-local machine = server:join "m1"
+local node = server:join "m1"
 local prelude = [[
   local Op = flow.op("SizeOp", {
     needs = { text = "string" }, gives = { size = "integer" }, thread = "remote",
@@ -16,9 +16,9 @@ local prelude = [[
 ]]
 local full = "nats://127.0.0.1:" .. server.port .. ": insufficient resources (nats_10023)"
 
--- Messages of 500 KB: more at a time than there is room for. The machine stands still meanwhile, or it may be as quick as
+-- Messages of 500 KB: more at a time than there is room for. The node stands still meanwhile, or it may be as quick as
 -- the script.
-machine:signal "STOP"
+node:signal "STOP"
 local script = server:start(prelude .. [[
   local texts, tasks = {}, {}
   for k = 1, 20 do tasks[k] = flow.new("f"):data { text = ("x"):rep(500000 + k) }:add(Op):start() end
@@ -39,7 +39,7 @@ local script = server:start(prelude .. [[
   try(500000)
 ]])
 server:wait_for_report(script)
-machine:signal "CONT"
+node:signal "CONT"
 local result = script:await()
 check.equal(result.stderr, "")
 check.equal(result.stdout, "true\t" .. full .. "\tnil\nsucceeded\t500000\n")

@@ -1,4 +1,4 @@
--- Garbage on the subjects, and machines of other versions, harm nobody: a warning names both versions.
+-- Garbage on the subjects, and nodes of other versions, harm nobody: a warning names both versions.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local remote = require "remote"
@@ -13,7 +13,7 @@ local op = [[
   print(run.state, run.error and run.error.message)
 ]]
 
--- What a machine of an earlier version would say.
+-- What a node of an earlier version would say.
 local other = string.pack("s1s1s1s1s1", "id7", "oldbox", "2-0_0_9-5_4_3", "0.0.9", "5.4.3") .. "\4\4\0\0"
 local waits = server:start(op, "--remote-timeout", "2")
 while waits.state == "pending" do
@@ -22,7 +22,7 @@ while waits.state == "pending" do
 end
 local result = waits:await()
 check.contains(result.stderr, "oldbox can't execute ops of this script: it has flowlua 0.0.9 with Lua 5.4.3, this is ")
-check.contains(result.stdout, "failed\tno machine that has joined ", "; oldbox: it has flowlua 0.0.9 with Lua 5.4.3 (waited 2s")
+check.contains(result.stdout, "failed\tno node that has joined ", "; oldbox: it has flowlua 0.0.9 with Lua 5.4.3 (waited 2s")
 
 server:join "m1"
 local compatibility = assert(server:run([[

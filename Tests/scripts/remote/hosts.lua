@@ -1,10 +1,10 @@
--- `--hosts` starts a server and machines for as long as the script runs, and nobody sees the server's token.
+-- `--hosts` starts a server and nodes for as long as the script runs, and nobody sees the server's token.
 -- clock: real: other processes execute the ops
 local flow, check, hosts = require "flow", require "check", require "hosts"
 
 local place <close> = hosts.place()
 
--- Each host is a machine of its name, with as many workers as are before it.
+-- Each host is a node of its name, with as many workers as are before it.
 local result = place:run(hosts.lanes(3), "--hosts", "1/a,2/b")
 check.equal(result.stderr, "")
 check.equal(result.stdout, "a/1 b/1 b/2\n")
@@ -13,7 +13,7 @@ check.equal(result.status, 0)
 check.same(place:processes(), {})
 check.equal(place:left(), "")
 
--- Secrets may be sent to these machines, and back.
+-- Secrets may be sent to these nodes, and back.
 result = place:run([[
   local Op = flow.op("Op", { needs = { text = "string" }, gives = { token = "string" }, thread = "remote",
     run = function(ctx) ctx:set("token", flow.secret(ctx:get "text" .. "!")) end })
@@ -24,7 +24,7 @@ check.equal(result.stderr, "")
 check.equal(result.stdout, "succeeded\tnil\thush!\n")
 
 -- Hosts of a file, and the place of the name in the launcher.
-local list = place:write("list", "# machines\n1/c, 1/user@d # two\n\n")
+local list = place:write("list", "# nodes\n1/c, 1/user@d # two\n\n")
 place:write("other", "#!/bin/sh\nhost=${1#at=}\nshift\nexec " .. place.launcher .. " \"$host\" \"$@\"\n", true)
 place:write("skip", "#!/bin/sh\nshift\nexec \"$@\"\n", true)
 result = place:run(hosts.lanes(2), "--hosts", "@" .. list,
@@ -32,15 +32,15 @@ result = place:run(hosts.lanes(2), "--hosts", "@" .. list,
 check.equal(result.stderr, "")
 check.equal(result.stdout, "c/1 user@d/1\n")
 
--- The server and the machines are outside of the script's sandbox; machines may have one of their own. The server is at
--- another address of this machine.
+-- The server and the nodes are outside of the script's sandbox; nodes may have one of their own. The server is at
+-- another address of this computer.
 result = place:run(hosts.lanes(1), "--hosts", "1/a", "--hosts-address", "127.0.0.2", "--sandbox", "--allow-net",
   "--hosts-command", place.flowlua .. " --sandbox --allow-net")
 check.equal(result.stderr, "")
 check.equal(result.stdout, "a/1\n")
 check.same(place:processes(), {})
 
--- What goes to such an address is sealed with a key, which machines get with the URL.
+-- What goes to such an address is sealed with a key, which nodes get with the URL.
 place:write("tee", ([[
 #!/bin/sh
 tee '%s/line' | '%s' "$@"

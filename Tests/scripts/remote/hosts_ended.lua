@@ -39,11 +39,11 @@ for _, rest in ipairs { "os.exit(3)", "error 'wrong'" } do
   check.same(place:processes(), {}, rest)
 end
 
--- So has one without an op, while its machines still start.
+-- So has one without an op, while its nodes still start.
 check.equal(place:run("print 'done'", "--hosts", "1/a,1/b").stdout, "done\n")
 check.same(place:processes(), {})
 
--- A machine or its launcher that is killed: the script says so, and continues with the others.
+-- A node or its launcher that is killed: the script says so, and continues with the others.
 local running = place:start(hosts.lanes(2) .. [[
   report()
   repeat flow.sleep(0.01) until io.open(arg[0] .. ".lost")

@@ -87,18 +87,18 @@ place:write("script.lua.enough", "")
 reader:wait "\nsucceeded\tgood/1\n"
 check.equal(running:await().status, 0)
 
--- All of them fail: ops wait for other machines, as they do without hosts.
+-- All of them fail: ops wait for other nodes, as they do without hosts.
 result = place:run(op, "--hosts", "gone,quiet", "--hosts-launcher", place.folder .. "/mixed", "--remote-timeout", "0.5")
 check.contains(result.stderr, "no host of '--hosts' is left")
-check.match(result.stdout, "^failed\t.*no machine that has joined nats://127.0.0.1:%d+ executes it %(waited 0.5s")
+check.match(result.stdout, "^failed\t.*no node that has joined nats://127.0.0.1:%d+ executes it %(waited 0.5s")
 
--- Machines of another version are refused, as others are. Nothing is started for what executes no op.
+-- Nodes of another version are refused, as others are. Nothing is started for what executes no op.
 result = place:run("flow.new 'f':run()", "--hosts", "a", "--check", "--hosts-launcher", "no-launcher")
 check.equal(result.status, 0)
 check.equal(result.stderr, "")
 
--- The script can't name another server, which the machines haven't joined.
+-- The script can't name another server, which the nodes haven't joined.
 result = place:run("flow.remote { url = 'nats://127.0.0.1' }", "--hosts", "1/a")
 check.equal(result.status, 1)
-check.contains(result.stderr, "bad use of 'remote' (the machines of --hosts have joined another server)")
+check.contains(result.stderr, "bad use of 'remote' (the nodes of --hosts have joined another server)")
 place:wait_for_end()

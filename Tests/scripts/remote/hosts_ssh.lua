@@ -1,4 +1,4 @@
--- `--hosts` reaches machines through `ssh` alone: their connections to the server are in its tunnels.
+-- `--hosts` reaches nodes through `ssh` alone: their connections to the server are in its tunnels.
 -- clock: real: other processes execute the ops
 local flow, check, hosts, remote = require "flow", require "check", require "hosts", require "remote"
 
@@ -112,7 +112,7 @@ place:write("script.lua.enough", "")
 check.equal(running:await().status, 0)
 wait_for_end()
 
--- A server of this machine that was there before is reached in the same way, with its token and a key.
+-- A server of this computer that was there before is reached in the same way, with its token and a key.
 do
   local queue <close> = remote.server { config = "authorization { token: 'secret@text' }\n", user = "secret%40text" }
   place.environment = { FLOWLUA_REMOTE = queue.url, FLOWLUA_REMOTE_KEY = "a key of two words, and more" }
@@ -122,7 +122,7 @@ do
   place.environment = nil
 end
 
--- A connection that is cut ends its machine, and a killed script ends all.
+-- A connection that is cut ends its node, and a killed script ends all.
 running = place:start([[
   local Op = flow.op("BeginOp", { thread = "remote", run = function() end })
   Op:run()
@@ -137,7 +137,7 @@ for _ = 1, 3000 do
   if not table.concat(place:processes(), "\n"):find("--join -", 1, true) then break end
   flow.sleep(0.01)
 end
-assert(not table.concat(place:processes(), "\n"):find("--join -", 1, true), "the machine is still there")
+assert(not table.concat(place:processes(), "\n"):find("--join -", 1, true), "the node is still there")
 assert(os.execute("kill -KILL " .. running.pid))
 pcall(running.await, running)
 wait_for_end()

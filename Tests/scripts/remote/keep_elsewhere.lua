@@ -1,4 +1,4 @@
--- A run that a server keeps continues on another machine: what had finished isn't executed again, and its data is there.
+-- A run that a server keeps continues on another computer: what had finished isn't executed again, and its data is there.
 -- clock: real: the scripts are other programs
 local check, kept, remote = require "check", require "kept", require "remote"
 
@@ -32,11 +32,11 @@ flow.new("work"):data { numbers = { 1, 2, 3, 4, 5, 6, 7, 8 } }:add(BigOp):add(Lo
 for _, environment in ipairs { { FLOWLUA_STORE_KEY = "random" }, { FLOWLUA_STORE_KEY = "random",
   FLOWLUA_REMOTE_KEY = "a long random text" } } do
   local server <close> = remote.server()
-  local function on(machine, words, more)
+  local function on(node, words, more)
     words.environment = { FLOWLUA_REMOTE = server.url }
     for name, value in pairs(environment) do words.environment[name] = value end
     for name, value in pairs(more or {}) do words.environment[name] = value end
-    return machine:run(words)
+    return node:run(words)
   end
 
   local first, second = kept.script(text), kept.script(text)
@@ -57,7 +57,7 @@ for _, environment in ipairs { { FLOWLUA_STORE_KEY = "random" }, { FLOWLUA_STORE
   check.equal(is_there "open text", not environment.FLOWLUA_REMOTE_KEY)
   check.equal(is_there "LoginOp", not environment.FLOWLUA_REMOTE_KEY)
 
-  -- What has finished begins again, as with every store; the copy of the first machine gets what it lacks.
+  -- What has finished begins again, as with every store; the copy of the first node gets what it lacks.
   local list = on(first, { "--keep=nats", "--runs" }).stdout
   check.contains(list, " finished ", " 11 finished")
   check.equal(on(first, { "--keep=nats", "--verify" }).stdout, "verified 1 run\n")

@@ -14,9 +14,9 @@ flow.new("work"):add(GateOp):add(LastOp):run()
 ]]
 local first, second = kept.script(text), kept.script(text)
 local function words(...) return { "--keep=nats", environment = { FLOWLUA_REMOTE = server.url }, ... } end
-local function runs(machine, ...)
+local function runs(node, ...)
   local options = words(...)
-  return machine:run(options)
+  return node:run(options)
 end
 
 local options = words()
@@ -48,13 +48,13 @@ check.equal(result.status, 1)
 check.match(result.stderr, "run " .. id .. " was continued by process %d+ on %S+, so this process can't keep anything more")
 first:expect_effects "gate"
 
--- Both machines find what the second process has recorded.
-for _, machine in ipairs { first, second } do
-  check.contains(runs(machine, "--runs").stdout, id, " finished ", " 2 finished")
-  check.equal(runs(machine, "--verify").stdout, "verified 1 run\n")
+-- Both nodes find what the second process has recorded.
+for _, node in ipairs { first, second } do
+  check.contains(runs(node, "--runs").stdout, id, " finished ", " 2 finished")
+  check.equal(runs(node, "--verify").stdout, "verified 1 run\n")
 end
 
--- Two machines that continue at once: one of them does.
+-- Two nodes that continue at once: one of them does.
 local third = kept.script(text)
 options = words()
 options.environment.WAIT = "third"
@@ -65,11 +65,11 @@ flow.exec { "kill", "-KILL", tostring(program.pid) }:await()
 program:await()
 first:effects()
 local both = {}
-for k, machine in ipairs { first, second } do
+for k, node in ipairs { first, second } do
   options = words "--resume"
   options.environment.WAIT = "both"
-  flow.exec { "rm", "-f", machine.folder .. "/go" }:await()
-  both[k] = machine:start(options)
+  flow.exec { "rm", "-f", node.folder .. "/go" }:await()
+  both[k] = node:start(options)
 end
 -- Only one of them begins, and the other one ends.
 local ended
@@ -79,7 +79,7 @@ kept.waits(function()
   end
   return ended
 end)
-for _, machine in ipairs { first, second } do flow.fs.write(machine.folder .. "/go", "") end
+for _, node in ipairs { first, second } do flow.fs.write(node.folder .. "/go", "") end
 local statuses = { both[1]:await().status, both[2]:await().status }
 table.sort(statuses)
 check.same(statuses, { 0, 1 })

@@ -1,4 +1,4 @@
--- What a machine finishes while its kept script is dead isn't executed again, and no report is forgotten before that.
+-- What a node finishes while its kept script is dead isn't executed again, and no report is forgotten before that.
 -- python: sqlite3
 -- clock: real: other processes execute the ops
 local check, flow, kept, remote = require "check", require "flow", require "kept", require "remote"
@@ -40,7 +40,7 @@ local function is_begun(script) return flow.fs.exists(script.folder .. "/effects
 local function make(name) return function(script) flow.fs.write(script.folder .. "/" .. name, "") end end
 local go, finish = make "go", make "end"
 
--- Starts a script, kills it while a machine executes its op, and waits until the server has what that has finished.
+-- Starts a script, kills it while a node executes its op, and waits until the server has what that has finished.
 local function interrupted(words)
   local script = kept.script(text)
   local program = script:start(options(script, words))
@@ -49,7 +49,7 @@ local function interrupted(words)
   program:await()
   go(script)
   finish(script)
-  -- A machine gives its op back once the server has the report with its end.
+  -- A node gives its op back once the server has the report with its end.
   kept.waits(function() return messages "FLOWLUA_WORK" == 0 end)
   return script
 end
@@ -63,7 +63,7 @@ for _, keep in ipairs { "--keep", "--keep=nats" } do
   script:expect_effects "work"
 end
 
--- With other inputs it is executed, whatever the machine has finished.
+-- With other inputs it is executed, whatever the node has finished.
 local script = interrupted { "--keep" }
 local result = script:run(options(script, { "--keep", "--resume" }, { FACTOR = "3" }))
 check.equal(result.stdout, "result\t63\n")

@@ -15,9 +15,9 @@ flow.new("work"):add(GateOp):add(LastOp):run()
 ]]
 local first, second = kept.script(text), kept.script(text)
 local function words(...) return { environment = { FLOWLUA_REMOTE = server.url }, ... } end
-local function begin(machine, ...)
-  local program = machine:start(words(...))
-  kept.waits(function() return flow.fs.exists(machine.folder .. "/effects") end)
+local function begin(node, ...)
+  local program = node:start(words(...))
+  kept.waits(function() return flow.fs.exists(node.folder .. "/effects") end)
   kept.waits(function() return second:run(words("--keep=nats", "--runs")).stdout:find("1 started", 1, true) end)
   return program
 end
@@ -50,7 +50,7 @@ check.contains(result.stderr, "no server listens there")
 second:expect_effects()
 server:restart()
 
--- What the first machine couldn't record is done again; here by the second one.
+-- What the first node couldn't record is done again; here by the second one.
 flow.fs.write(second.folder .. "/go", "")
 result = second:run(words("--keep=nats", "--resume", "--follow"))
 check.equal(result.status, 0, result.stderr)

@@ -43,7 +43,7 @@ local op = [[
 ]]
 local succeeds = "succeeded\tnil\ttrue\n"
 
--- Without a key, everybody finds the code there. Secrets aren't sent: other machines may have joined without encryption.
+-- Without a key, everybody finds the code there. Secrets aren't sent: other nodes may have joined without encryption.
 server:join "open"
 local plain = op:gsub('flow.secret "hush"', '"hush"')
 check.equal(server:run(plain:format("written in the open", 1)).stdout, succeeds)
@@ -77,7 +77,7 @@ check.equal(is_stored(("xyz"):rep(5)), false)
 
 -- With it nobody does. Large values travel as well.
 server.environment = { FLOWLUA_REMOTE_KEY = "a key of enough bytes" }
-local machine = server:join "closed"
+local node = server:join "closed"
 local compatibility, key = stored_name("'" .. folder .. "FLOWLUA_WORK/obs/'*-" .. ("?"):rep(16) .. "-+any")
   :match "^(.*)%-(%x+)%-%+any$"
 local version, lua = compatibility:match "^%d+%-([^-]+)%-([^-]+)$"
@@ -88,7 +88,7 @@ for _, size in ipairs { 1, 100000 } do
 end
 check.equal(is_stored "written in private", false)
 
--- 0.0.0.0 counts as another machine. The key lets secrets travel, but the token of the server isn't protected.
+-- 0.0.0.0 counts as another computer. The key lets secrets travel, but the token of the server isn't protected.
 local url = server.url
 server.url = url:gsub("127.0.0.1", "0.0.0.0")
 check.match(server:run(op:format("x", 1)).stderr, "the connection isn't encrypted: use tls")
@@ -102,11 +102,11 @@ local function checked()
   return host.run(host.binary, { "--remote", server.url, "--remote-check" }, { environment = server.environment })
 end
 check.match(checked().stdout, "^closed: [^\n]*: refused, it has a FLOWLUA_REMOTE_KEY, and here is none; this is [^\n]*\nopen: ")
-server.machines[1]:signal "TERM"
-server.machines[1]:wait()
+server.nodes[1]:signal "TERM"
+server.nodes[1]:wait()
 local result = server:run(plain:format("x", 1), "--remote-timeout", "0.5")
 check.contains(result.stderr, "closed can't execute ops of this script: it has a FLOWLUA_REMOTE_KEY, and here is none")
-check.match(result.stdout, "no machine that has joined .*; closed: it has a FLOWLUA_REMOTE_KEY, and here is none %(waited 0.5s")
+check.match(result.stdout, "no node that has joined .*; closed: it has a FLOWLUA_REMOTE_KEY, and here is none %(waited 0.5s")
 server.environment = { FLOWLUA_REMOTE_KEY = "another key of enough bytes" }
 result = server:run(op:format("x", 1), "--remote-timeout", "0.5")
 check.contains(result.stderr, "closed can't execute ops of this script: it has another FLOWLUA_REMOTE_KEY")
@@ -157,12 +157,12 @@ for _, subject in ipairs { "flowlua.news." .. script, "flowlua.begun." .. script
   check.equal(at ~= nil, true, subject .. "\n" .. result.stderr)
   check.equal(result.stderr:find(text, at + 1, true), nil)
 end
-local function said() return table.concat(machine.output, "\n") end
+local function said() return table.concat(node.output, "\n") end
 local text = "a message with the subject 'flowlua.work." .. compatibility
 while not said():find(text, 1, true) do flow.sleep(0.01) end
 check.contains(said(), "a message with the subject 'flowlua.stop." .. compatibility .. "-" .. key .. "." .. script)
 
--- The variable has the URL for a machine, too.
+-- The variable has the URL for a node, too.
 server.environment.FLOWLUA_REMOTE = server.url
 server.url = nil
 check.equal(server:join("third"):signal "TERM", nil)

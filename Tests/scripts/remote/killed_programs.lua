@@ -1,9 +1,9 @@
--- A machine that is killed leaves none of the programs that its jobs have started, nor their child processes.
+-- A node that is killed leaves none of the programs that its jobs have started, nor their child processes.
 -- clock: real: other processes execute the ops
 local flow, remote = require "flow", require "remote"
 
 local server <close> = remote.server()
-local machine = server:join("m1")
+local node = server:join("m1")
 local marker = "killed-programs-" .. server.port
 local script = server:start(([[
   local Op = flow.op("LongOp", { thread = "remote", run = function(ctx)
@@ -32,7 +32,7 @@ repeat
   local found = flow.exec({ "pgrep", "-P", shell, "-x", "sleep" }, { check = false }):await().stdout
   for child in found:gmatch "%d+" do children[#children + 1] = child end
 until #children == 2
-machine:signal "KILL"
+node:signal "KILL"
 wait_for(0, "sleep 3600; : " .. marker)
 for _, child in ipairs(children) do
   local attempts = 0

@@ -64,7 +64,7 @@ local function test(lost, ...)
   server.url = address
 end
 
--- The machine passes it to the script, and has the server store it when that doesn't reply.
+-- The node passes it to the script, and has the server store it when that doesn't reply.
 test "flowlua.ask."
 -- The server stores it at once.
 test("$JS.ACK.FLOWLUA_NEWS.", "--keep", "--store", store)

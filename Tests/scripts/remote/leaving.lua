@@ -1,4 +1,4 @@
--- A machine that is asked to end takes no more jobs and ends when those that execute have ended, or gives them back.
+-- A node that is asked to end takes no more jobs and ends when those that execute have ended, or gives them back.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local remote = require "remote"
@@ -25,28 +25,28 @@ local script = [[
 ]]
 
 -- It ends the job, and then itself.
-local machine = server:join "first"
+local node = server:join "first"
 -- It outlives the patience with which a signal waits for a process that stands still.
 local running = server:start(script:format "4")
 server:wait_for_report()
-machine:signal "TERM"
+node:signal "TERM"
 check.equal(running:await().stdout, "began\nfirst\n")
-check.equal(machine:wait(), 0)
+check.equal(node:wait(), 0)
 
--- The job takes longer than the grace: another machine executes it.
-local machine = server:join("first", "--grace", "0.2")
+-- The job takes longer than the grace: another node executes it.
+local node = server:join("first", "--grace", "0.2")
 local running = server:start(script:format "100")
 server:wait_for_report()
 server:join "second"
-machine:signal "TERM"
+node:signal "TERM"
 local result = running:await()
 check.equal(result.stderr, "")
 check.equal(result.stdout, "began\nsecond\n")
-check.equal(machine:wait(), 0)
-check.contains(table.concat(machine.output, "\n"), "leaves when 1 job has ended")
+check.equal(node:wait(), 0)
+check.contains(table.concat(node.output, "\n"), "leaves when 1 job has ended")
 
 local function end_second()
-  for _, old in ipairs(server.machines) do
+  for _, old in ipairs(server.nodes) do
     if old.name == "second" then
       old.name = "ended"
       old:signal "TERM"
@@ -58,29 +58,29 @@ end
 -- A second signal doesn't wait for the grace, and says so. SIGHUP comes twice when a terminal is closed.
 for first, second in pairs { TERM = "TERM", INT = "INT", HUP = "TERM" } do
   end_second()
-  local machine = server:join("first")
+  local node = server:join("first")
   local running = server:start(script:format "100")
   server:wait_for_report()
-  machine:signal(first)
-  if first == "HUP" then machine:signal "HUP" end
-  machine:wait_for_line "leaves when 1 job has ended"
+  node:signal(first)
+  if first == "HUP" then node:signal "HUP" end
+  node:wait_for_line "leaves when 1 job has ended"
   server:join "second"
-  machine:signal(second)
-  machine:wait_for_line "gives 1 job back"
+  node:signal(second)
+  node:wait_for_line "gives 1 job back"
   check.equal(running:await().stdout, "began\nsecond\n")
-  check.equal(machine:wait(), 0)
+  check.equal(node:wait(), 0)
 end
 
 -- A third one doesn't wait for the server, which stands still.
 end_second()
-local machine = server:join("first")
+local node = server:join("first")
 local running = server:start(script:format "100")
 server:wait_for_report()
 assert(os.execute("kill -STOP " .. server.server.program.pid))
 for _, line in ipairs { "leaves when 1 job has ended", "gives 1 job back", "ends without waiting for the server" } do
-  machine:signal "TERM"
-  machine:wait_for_line(line)
+  node:signal "TERM"
+  node:wait_for_line(line)
 end
-check.equal(machine:wait(), 0)
+check.equal(node:wait(), 0)
 assert(os.execute("kill -CONT " .. server.server.program.pid))
 running:cancel()

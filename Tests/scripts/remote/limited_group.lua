@@ -1,4 +1,4 @@
--- The limit `max_concurrent` of a group holds over all machines together, while they join and leave.
+-- The limit `max_concurrent` of a group holds over all nodes together, while they join and leave.
 -- clock: real: other processes execute the ops
 local check, flow, remote = require "check", require "flow", require "remote"
 local fs = require "flow.fs"
@@ -38,21 +38,21 @@ local function wait_for(pattern)
   error(("no '%s' in:\n%s"):format(pattern, notes()), 2)
 end
 local function begun() return select(2, notes():gsub("begin", "")) end
--- A machine executes what it gets: it would have got more items by then.
+-- A node executes what it gets: it would have got more items by then.
 local function use(tag)
   check.equal(server:run(([[
     print(flow.new("f"):add(flow.op("Op", { thread = "remote", tags = %q, run = function() end })):run().state)
   ]]):format(tag)).stdout, "succeeded\n")
 end
 
--- One machine has both, and another one that joins gets none.
+-- One node has both, and another one that joins gets none.
 wait_for "begin 1 m1"
 wait_for "begin 2 m1"
 server:join("m2", "--tags", "second")
 use "second"
 check.equal(begun(), 2)
 
--- The first one takes no more. Each has one, and a third machine, with the second one's other worker, gets none.
+-- The first one takes no more. Each has one, and a third node, with the second one's other worker, gets none.
 first:signal "TERM"
 first:wait_for_line "leaves when 2 jobs have ended"
 io.open(folder .. "/end1", "w"):close()
@@ -61,7 +61,7 @@ server:join("m3", "--tags", "third")
 use "third"
 check.equal(begun(), 3)
 
--- All others, on two machines.
+-- All others, on two nodes.
 io.open(folder .. "/end", "w"):close()
 local result = script:await()
 check.equal(result.stderr, "")

@@ -1,4 +1,4 @@
--- Ops with thread = "remote" execute on machines that have joined, with needs, gives, logs, progress, retries and errors.
+-- Ops with thread = "remote" execute on nodes that have joined, with needs, gives, logs, progress, retries and errors.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local remote = require "remote"
@@ -81,7 +81,7 @@ local result = server:run [[
 ]]
 check.equal(result.stdout, "0\n")
 
--- While a script is checked, its continuations have no effect on machines either.
+-- While a script is checked, its continuations have no effect on nodes either.
 local path = server.folder .. "/made"
 result = server:run(([[
   print(pcall(function() flow.resolved():next("remote", function() io.open(%q, "w") end):await() end))

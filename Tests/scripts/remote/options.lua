@@ -1,4 +1,4 @@
--- Options about other machines that are wrong, or have no effect together, end with status 2 and a message that names them.
+-- Options about other nodes that are wrong, or have no effect together, end with status 2 and a message that names them.
 -- clock: real: other processes parse them
 local check = require "check"
 local host = require "host"
@@ -27,14 +27,14 @@ for tags, problem in pairs {
   refuses("option '--tags': " .. problem, { "--join", server, "--tags", tags })
 end
 
--- Neither a machine that joins nor a list of machines executes a script.
+-- Neither a node that joins nor a list of nodes executes a script.
 local script = "print 'executed'"
 for option, words in pairs {
   ["--join"] = { "--join", server },
   ["--remote-check"] = { "--remote", server, "--remote-check" },
 } do
   local problem = ("option '%s' executes no script: %s"):format(option,
-    option == "--join" and "it waits for those of others" or "it lists machines")
+    option == "--join" and "it waits for those of others" or "it lists nodes")
   refuses(problem, words, script)
   for _, more in ipairs {
     { "-e", script }, { "-i" }, { "-l", "flow" }, { "--keep" }, { "--resume=x" }, { "--why" }, { "--only", "A" },
@@ -77,6 +77,6 @@ check.contains(
 local function names(fields, ...)
   return run({ ... }, ("require 'flow'.remote { url = 'nats://10.255.0.1', %s }"):format(fields))
 end
-check.contains(names("").stderr, "is another machine, and the connection isn't encrypted")
+check.contains(names("").stderr, "is another computer, and the connection isn't encrypted")
 check.equal(names("", "--insecure").stderr, "")
-check.contains(names("insecure = false", "--insecure").stderr, "is another machine, and the connection isn't encrypted")
+check.contains(names("insecure = false", "--insecure").stderr, "is another computer, and the connection isn't encrypted")

@@ -128,8 +128,8 @@ _, file = objects()
 check.same(file, before)
 
 -- Code that another client has replaced isn't executed.
-server.machines[1]:signal "TERM"
-server.machines[1]:wait()
+server.nodes[1]:signal "TERM"
+server.nodes[1]:wait()
 script = start()
 code = objects()
 fs.write(dir .. "/garbage", "\1garbage")

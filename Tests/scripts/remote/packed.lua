@@ -1,4 +1,4 @@
--- Short jobs share messages: a long one among them delays no other, and none is lost with a machine.
+-- Short jobs share messages: a long one among them delays no other, and none is lost with a node.
 -- clock: real: other processes execute the ops, and leases end
 local check, flow, remote = require "check", require "flow", require "remote"
 
@@ -70,7 +70,7 @@ for _, long in ipairs { "late", "count" } do
   os.remove(server.folder .. "/done")
 end
 
--- A stop reaches those that are busy, those that wait for them, and those that no machine has.
+-- A stop reaches those that are busy, those that wait for them, and those that no node has.
 check.equal(run([[
   if n > late // 9 then
     io.open(folder .. "/busy" .. n, "w"):close()
@@ -96,7 +96,7 @@ local result = server:run [[
 ]]
 check.match(result.stdout, "^failed\ttimeout\t")
 
--- One that ends its machine while others wait for it there: all are executed by others.
+-- One that ends its node while others wait for it there: all are executed by others.
 check.equal(run [[
   if n == late and not io.open(folder .. "/killed") then
     io.open(folder .. "/killed", "w"):close()

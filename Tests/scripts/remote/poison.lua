@@ -1,4 +1,4 @@
--- A job whose machines are lost three times fails with kind "crashed", and names them.
+-- A job whose nodes are lost three times fails with kind "crashed", and names them.
 -- clock: real: other processes execute the ops, and leases end
 local check = require "check"
 local remote = require "remote"
@@ -15,4 +15,4 @@ local result = server:run [[
   print(table.concat(names, " "), (run.error.message:match "^[^:]+"))
 ]]
 check.equal(result.stderr, "")
-check.equal(result.stdout, "failed\tcrashed\nbox1 box2 box3\tits machine was lost 3 times\n")
+check.equal(result.stdout, "failed\tcrashed\nbox1 box2 box3\tits node was lost 3 times\n")

@@ -1,10 +1,10 @@
--- An op beside one that ends the processes of its machines isn't lost with it: it executes again elsewhere.
+-- An op beside one that ends the processes of its nodes isn't lost with it: it executes again elsewhere.
 -- clock: real: other processes execute the ops, and leases end
 local check, remote = require "check", require "remote"
 
 local server <close> = remote.server()
 for k = 1, 4 do server:join("box" .. k, "--workers", "4") end
--- The last one ends its machine once the others have begun there.
+-- The last one ends its node once the others have begun there.
 local result = server:run [[
   local GoodOp = flow.op("GoodOp", { thread = "remote", needs = { n = "integer" }, run = function(ctx)
     local n = ctx:get "n"
@@ -22,4 +22,4 @@ local lines = {}
 for line in result.stdout:gmatch "[^\n]+" do lines[#lines + 1] = line end
 table.sort(lines)
 check.equal(table.concat(lines, "\n"), "1\tsuccessfully\n2\tsuccessfully\n3\tsuccessfully\n"
-  .. "4\twithError: its machine was lost 3 times: ")
+  .. "4\twithError: its node was lost 3 times: ")

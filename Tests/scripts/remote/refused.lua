@@ -21,7 +21,7 @@ check.match(without_server({ "--remote", "nats://127.0.0.1:1" }).stdout, "127.0.
 -- Wrong options.
 for _, case in ipairs {
   { { "--remote", "http://x" }, "'http://x' isn't the URL of a NATS server" },
-  { { "--remote", "nats://example.com" }, "another machine, and the connection isn't encrypted: use tls" },
+  { { "--remote", "nats://example.com" }, "another computer, and the connection isn't encrypted: use tls" },
   { { "--remote=" }, "option '%-%-remote' needs a URL" },
   { { "--remote-timeout", "0", "--remote", "nats://127.0.0.1" }, "needs a number of seconds greater than 0, not '0'" },
   { { "--tags", "gpu" }, "option '%-%-tags' needs %-%-join" },
@@ -76,10 +76,10 @@ do
   check.equal(server:run(op).stdout, "succeeded\tnil\n")
 end
 
--- No machine, and none with the tags.
+-- No node, and none with the tags.
 do
   local server <close> = remote.server()
-  check.match(server:run(op, "--remote-timeout", "0.5").stdout, "no machine that has joined nats://127.0.0.1:%d+ executes it %(waited 0.5s")
+  check.match(server:run(op, "--remote-timeout", "0.5").stdout, "no node that has joined nats://127.0.0.1:%d+ executes it %(waited 0.5s")
   server:join("m1", "--tags", "cpu")
   local tagged = op:gsub("gives", "tags = 'gpu', gives")
   check.match(server:run(tagged, "--remote-timeout", "1").stdout, "none has the tags 'gpu'; m1 has the tags 'cpu' %(waited 1s")
@@ -92,7 +92,7 @@ do
   check.equal(listed.status, 0)
   check.match(listed.stdout,
     "^m1: 2 workers, %d+ cores, flowlua [%d.]+, Lua 5%.4%.%d+, [%d.]+ %S+, tags cpu\nm2: 1 worker, .*, tags big gpu\n$")
-  -- At most five machines are named.
+  -- At most five nodes are named.
   for k = 1, 5 do server:join("n" .. k) end
   check.match(server:run(op:gsub("gives", "tags = 'fast', gives"), "--remote-timeout", "0.5").stdout,
     "none has the tags 'fast'; m1 has the tags 'cpu'; m2 has the tags 'big gpu'; n1 has no tags; n2 has no tags; " ..

@@ -1,4 +1,4 @@
--- A script replies to each question of a machine, also when it ends at once after the last op, or has no time then.
+-- A script replies to each question of a node, also when it ends at once after the last op, or has no time then.
 -- clock: real: other processes execute the ops
 -- python: nats
 local check, nats, remote = require "check", require "nats", require "remote"
@@ -28,8 +28,8 @@ for _, message in ipairs(client:heard {}.messages) do
     replies[message.subject] = (replies[message.subject] or 0) + 1
   end
 end
--- Each machine asks whether the script is there, and passes the reports.
+-- Each node asks whether the script is there, and passes the reports.
 check.equal(#questions > 30, true)
 for _, subject in ipairs(questions) do check.equal(replies[subject], 1) end
--- After a second without a reply the machine would have had the server store its report.
+-- After a second without a reply the node would have had the server store its report.
 check.equal(client:stream { name = "FLOWLUA_NEWS" }.state.last_seq, 0)

@@ -1,4 +1,4 @@
--- Scripts of one name, and machines of one name, work at the same time without confusing their ops.
+-- Scripts of one name, and nodes of one name, work at the same time without confusing their ops.
 -- clock: real: other processes execute the ops
 local check, flow, host, remote = require "check", require "flow", require "host", require "remote"
 
@@ -59,7 +59,7 @@ local result = waiting:await()
 check.equal(result.stderr, "")
 check.equal(result.stdout, "succeeded\tnil\t10\n")
 
--- One of two machines with a name is lost, with what it executes: the items execute elsewhere.
+-- One of two nodes with a name is lost, with what it executes: the items execute elsewhere.
 local script = server:start [[
   local Op = flow.op("WorkOp", {
     needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote",
@@ -83,7 +83,7 @@ local script = server:start [[
   print(run.state, run.error, #run.data.rs)
 ]]
 server:wait_for_report(script)
-server.machines[1]:signal "KILL"
+server.nodes[1]:signal "KILL"
 result = script:await()
 check.equal(result.stderr, "")
 check.equal(result.stdout, "succeeded\tnil\t16\n")

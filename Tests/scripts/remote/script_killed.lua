@@ -1,9 +1,9 @@
--- When a script is killed, machines stop what they execute for it, with its cleanups, and are free for others.
--- clock: real: other processes execute the ops, and machines wait for the script for 30 s
+-- When a script is killed, nodes stop what they execute for it, with its cleanups, and are free for others.
+-- clock: real: other processes execute the ops, and nodes wait for the script for 30 s
 local check, flow, remote = require "check", require "flow", require "remote"
 
 local server <close> = remote.server()
-local machine = server:join "m1"
+local node = server:join "m1"
 local marker = "script-killed-" .. server.port
 local script = server:start(([[
   local Op = flow.op("LongOp", { needs = { n = "integer" }, thread = "remote", run = function(ctx)
@@ -46,6 +46,6 @@ check.equal(server:run [[
   print(flow.new("f"):add(Op):run().state)
 ]].stdout, "succeeded\n")
 check.equal(programs(), 0)
-machine:signal "TERM"
-check.equal(machine:wait(), 0)
+node:signal "TERM"
+check.equal(node:wait(), 0)
 if arg[1] == "report" then print(("its programs ended %.1f s after the script"):format(alone)) end

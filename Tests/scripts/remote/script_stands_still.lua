@@ -31,7 +31,7 @@ server:wait_for_report(script)
 local pid = io.open(server.folder .. "/pid"):read "n"
 local function signal(name) assert(os.execute(("kill -%s %d"):format(name, pid))) end
 signal "STOP"
--- The others that are on the machines end meanwhile.
+-- The others that are on the nodes end meanwhile.
 flow.sleep(6)
 io.open(server.folder .. "/go", "w"):close()
 signal "CONT"

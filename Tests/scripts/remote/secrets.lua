@@ -63,7 +63,7 @@ local names = {
 }
 local refusal = "\tfailed\tusage\ta secret isn't sent without encryption, since others might read it: "
 
--- What a machine reports.
+-- What a node reports.
 local reported = start .. [[
   local function made(name) return ("hsuh"):reverse() .. "-" .. name end
   local function gives(name, value)
@@ -84,7 +84,7 @@ local texts = start .. [[
     :add_grouped(remote_op(function() end), { input = "items", as = "n", label = function() return name end }):run())
   try("error", flow.failed { message = "no " .. name, field = flow.secret "abc" }
     :next_on_error(function(e) return assert(e.message == "no <redacted>" and e.field == nil) end, { thread = "remote" }))
-  try("error of a machine", remote_op(function()
+  try("error of a node", remote_op(function()
     local text = ("hsuh"):reverse() .. "-made"
     error { message = "no " .. text, field = { flow.secret(text) }, cause = "for " .. text }
   end):run())
@@ -106,14 +106,14 @@ end
 result = server:run(texts)
 check.equal(result.stderr, "")
 check.match(result.stdout, "^name:\tsucceeded\tnil\tnil\nlabel:\tsucceeded\tnil\tnil\nerror:\tsucceeded\tnil\tnil\n"
-  .. "error of a machine:\tfailed\terror\t[^\n]*no <redacted>\ncancel:\tcancelled\tcancelled\t[^\n]*as <redacted>\n$")
+  .. "error of a node:\tfailed\terror\t[^\n]*no <redacted>\ncancel:\tcancelled\tcancelled\t[^\n]*as <redacted>\n$")
 check.equal(is_there "hush-", false)
 -- The test would notice it.
 result = server:run((sent:gsub("flow.secret", "(function(value) return value end)")))
 check.lacks(result.stdout, "failed")
 check.equal(is_there "hush-field", true)
-server.machines[1]:signal "TERM"
-server.machines[1]:wait()
+server.nodes[1]:signal "TERM"
+server.nodes[1]:wait()
 
 -- With a key secrets travel where they stand, and are secrets there.
 server.environment = { FLOWLUA_REMOTE_KEY = "a key of enough bytes" }

@@ -1,4 +1,4 @@
--- Machines are seen: the timeline, the trace and the spans name the worker of a remote op, and its progress is among the events.
+-- Nodes are seen: the timeline, the trace and the spans name the worker of a remote op, and its progress is among the events.
 -- clock: real: other processes execute the ops
 local check, fs, json = require "check", require "flow.fs", require "flow.json"
 local remote, servers = require "remote", require "servers"

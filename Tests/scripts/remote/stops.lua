@@ -43,7 +43,7 @@ local result = server:run [[
   run:cancel()
   pcall(run.await, run)
   print(run.state)
-  -- The machine is free again.
+  -- The node is free again.
   local Quick = flow.op("QuickOp", { thread = "remote", gives = { r = "integer" }, run = function(ctx) ctx:set("r", 1) end })
   print(flow.new("quick"):add(Quick):run().data.r)
 ]]

@@ -1,4 +1,4 @@
--- After the server has lost its store, a machine acknowledges no message of the next script that has an old number.
+-- After the server has lost its store, a node acknowledges no message of the next script that has an old number.
 -- clock: real: other processes execute the ops
 local check, flow, remote = require "check", require "flow", require "remote"
 
@@ -31,7 +31,7 @@ server:kill()
 flow.fs.remove(server.folder .. "/store", { recursive = true })
 server:restart()
 check.match(first:await().stdout, "^failed\t")
--- The machine reports the third and fourth op of the first script while those of the second one wait for it.
+-- The node reports the third and fourth op of the first script while those of the second one wait for it.
 local second = server:run(script "2")
 check.equal(second.stderr, "")
 check.equal(second.stdout, "succeeded\t1 2 3 4 5 6\n")

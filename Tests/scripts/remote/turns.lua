@@ -1,4 +1,4 @@
--- A script doesn't wait for all ops that another one has for the same machines: they take turns.
+-- A script doesn't wait for all ops that another one has for the same nodes: they take turns.
 -- clock: real: other processes execute the ops
 local check, flow, remote = require "check", require "flow", require "remote"
 

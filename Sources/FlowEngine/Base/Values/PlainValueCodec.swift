@@ -1,4 +1,4 @@
-/// The one binary form of a `PlainValue`, for threads, processes, disks and other machines.
+/// The one binary form of a `PlainValue`, for threads, processes, disks and other nodes.
 ///
 /// Version 3: the bytes `F P 3`, the root, then the body of each table in the order in which they
 /// were first named. An atom is a tag and its payload: an integer or a float takes 8 bytes, little

@@ -74,7 +74,7 @@ public final class OpContext {
   /// The number in the log of what executes the body elsewhere, such as a worker; 0 for the loop itself.
   package var lane: UInt8 { rare?.lane ?? 0 }
 
-  /// Sets the lane; see `LaneNames` for those of other machines.
+  /// Sets the lane; see `LaneNames` for those of other nodes.
   package func setLane(_ lane: UInt8) { makeRareState().lane = lane }
   /// Whether it belongs to a step of a graph, which may not read and set all keys.
   @exclusivity(unchecked) package internal(set) var isGuarded = false

@@ -20,10 +20,10 @@ package struct RunSpans: Sendable {
   var retries: ContiguousArray<SpanRetry> = []
   var failures: ContiguousArray<SpanFailure> = []
 
-  /// The names of lanes of other machines.
+  /// The names of lanes of other nodes.
   package internal(set) var lanes: [UInt8: ByteString] = [:]
 
-  /// The name of a lane: `worker 3`, or that of a worker of another machine.
+  /// The name of a lane: `worker 3`, or that of a worker of another node.
   package func name(ofLane lane: UInt8) -> ByteString { lanes[lane] ?? "worker \(lane)" }
 
   /// The name of the run.

@@ -154,7 +154,7 @@ extension NATSSettings {
       try set(CNATS_CREDENTIALS, credentials, "the credentials '\(credentials)'")
     }
     if tls.isRequired { try check(cnats_set_secure(options), "TLS") }
-    // A server that was checked to be on this machine may announce others of its cluster that aren't.
+    // A server that was checked to be on this computer may announce others of its cluster that aren't.
     try check(cnats_set_ignores_discovered(options, !tls.isRequired), "an option")
     if let authorities = tls.authorities {
       try set(CNATS_AUTHORITIES, authorities, "the certificates '\(authorities)'")

@@ -27,7 +27,7 @@ local script = server:start(([[
 ]]):format(server.folder .. "/go"))
 server:wait_for_report(script)
 net:unplug "script"
--- The others that are on the machine end meanwhile.
+-- The others that are on the node end meanwhile.
 flow.sleep(6)
 net:plug "script"
 io.open(server.folder .. "/go", "w"):close()

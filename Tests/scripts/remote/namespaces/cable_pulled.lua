@@ -1,4 +1,4 @@
--- A machine whose cable is pulled ends its programs and begins nothing, its items execute elsewhere, and it returns with the cable.
+-- A node whose cable is pulled ends its programs and begins nothing, its items execute elsewhere, and it returns with the cable.
 -- clock: real: other processes execute the ops, and leases end
 local check, flow, network, remote = require "check", require "flow", require "network", require "remote"
 

@@ -1,4 +1,4 @@
--- A machine whose cache is on a full disk fails the ops that need a file there with the reason, and they succeed elsewhere.
+-- A node whose cache is on a full disk fails the ops that need a file there with the reason, and they succeed elsewhere.
 -- clock: real: other processes execute the ops
 local check, fs, network, remote = require "check", require "flow.fs", require "network", require "remote"
 

@@ -1,4 +1,4 @@
--- Over cables that delay each packet by 50 ms and lose 1 %, three machines execute each item once.
+-- Over cables that delay each packet by 50 ms and lose 1 %, three nodes execute each item once.
 -- clock: real: other processes execute the ops
 local check, flow, network, remote = require "check", require "flow", require "network", require "remote"
 

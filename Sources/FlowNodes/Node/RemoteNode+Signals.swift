@@ -3,7 +3,7 @@ internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-extension RemoteMachine {
+extension RemoteNode {
   /// Executes jobs until signals end that. The first one lets those that execute end, for as long as the grace of
   /// cleanups is; then, or after a second one, their scripts get them back. A third one waits for nothing.
   ///
@@ -37,7 +37,7 @@ extension RemoteMachine {
   }
 }
 
-extension RemoteMachine {
+extension RemoteNode {
   /// Asks a script something, again for so many nanoseconds while nobody replies; nil if nobody does.
   func ask(
     _ script: ByteString, _ question: [UInt8], for time: Int64

@@ -1,4 +1,4 @@
--- Jobs of a machine that is killed, or stands still, execute on another one after their lease; no item is lost or kept twice.
+-- Jobs of a node that is killed, or stands still, execute on another one after their lease; no item is lost or kept twice.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local flow = require "flow"

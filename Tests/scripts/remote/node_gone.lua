@@ -1,4 +1,4 @@
--- The error of an op that no machine executes any more says where it was lost.
+-- The error of an op that no node executes any more says where it was lost.
 -- clock: real: other processes execute the ops
 local check = require "check"
 local remote = require "remote"
@@ -17,7 +17,7 @@ local running = server:start([[
   print(run.state, run.error.message)
 ]], "--remote-timeout", "0.5")
 server:wait_for_report(running)
-server.machines[1]:signal "KILL"
+server.nodes[1]:signal "KILL"
 local result = running:await()
 check.equal(result.stderr, "")
-check.match(result.stdout, "^failed\tno machine that has joined [^\n]*; it was lost in 'm1/1' %(waited 0.5s; ")
+check.match(result.stdout, "^failed\tno node that has joined [^\n]*; it was lost in 'm1/1' %(waited 0.5s; ")

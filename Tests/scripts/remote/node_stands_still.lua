@@ -1,9 +1,9 @@
--- A machine that stands still longer than leases last continues with its jobs, none of which begins a second time.
+-- A node that stands still longer than leases last continues with its jobs, none of which begins a second time.
 -- clock: real: other processes execute the ops, and leases end
 local check, flow, remote = require "check", require "flow", require "remote"
 
 local server <close> = remote.server()
-local machine = server:join("m1", "--workers", "1")
+local node = server:join("m1", "--workers", "1")
 local running = server:start(([[
   local Op = flow.op("WorkOp", { needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote",
     run = function(ctx)
@@ -27,10 +27,10 @@ local running = server:start(([[
   end
 ]]):format(server.folder .. "/begun", server.folder .. "/go", server.folder .. "/begun", server.folder .. "/go"))
 server:wait_for_report(running)
-machine:signal "STOP"
+node:signal "STOP"
 -- The server hands out what it isn't told of for 5 s.
 flow.sleep(7)
-machine:signal "CONT"
+node:signal "CONT"
 -- The ops end once their script knows of all three that they were handed out again.
 local result = running:await()
 check.equal(result.stderr, "")

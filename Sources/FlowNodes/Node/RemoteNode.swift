@@ -3,17 +3,17 @@ internal import FlowRemote
 package import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// A machine that executes jobs of scripts elsewhere, in workers: `flowlua --join`.
+/// A node that executes jobs of scripts elsewhere, in workers: `flowlua --join`.
 ///
 /// It takes as many jobs from the queue as workers are free, and a few more while they are short. It extends the leases
 /// of those that it has. Without a connection it stops them after a while: the server has given them to others by then.
 /// Confined to the thread of its host's loop.
-package final class RemoteMachine {
-  /// What a machine offers.
+package final class RemoteNode {
+  /// What a node offers.
   package struct Offer: Sendable {
     package var name: ByteString
     package var workers: Int
-    /// Words with which ops choose machines, separated by spaces or commas.
+    /// Words with which ops choose nodes, separated by spaces or commas.
     package var tags: ByteString
     /// The folder for files, by the environment as it was when the offer was made: a sandbox removes its variables.
     let cache = FileCache.usualFolder
@@ -28,8 +28,8 @@ package final class RemoteMachine {
   let host: ScriptHost
   private var loop: EventLoop { host.loop }
   let queue: RemoteQueue
-  let files: RemoteMachineFiles
-  private let info: RemoteMachineInfo
+  let files: RemoteNodeFiles
+  private let info: RemoteNodeInfo
   private let tags: RemoteTags
   private var pullers: [RemoteTags: JetStreamPuller] = [:]
   private var sessions: [ByteString: RemoteSession] = [:]
@@ -85,7 +85,7 @@ package final class RemoteMachine {
   private static let mostLeases = 1024
   /// Without a sign of the server for so many nanoseconds, nothing of scripts executes here any more.
   private static let longestAbsence: Int64 = 10_000_000_000
-  /// Without a sign of the server for so many nanoseconds, a machine that was started for one script ends.
+  /// Without a sign of the server for so many nanoseconds, a node that was started for one script ends.
   private static let longestPatience: Int64 = 60_000_000_000
   /// A script that nobody has heard of for so many nanoseconds is gone.
   private static let longestSilence: Int64 = 30_000_000_000
@@ -99,11 +99,11 @@ package final class RemoteMachine {
     self.host = host
     self.secrets = secrets
     self.queue = queue
-    files = RemoteMachineFiles(
+    files = RemoteNodeFiles(
       queue.objects, host.loop, offer.name, cache: offer.cache)
     self.tags = tags
     external = host.loop.mailbox.begin()
-    info = RemoteMachineInfo(
+    info = RemoteNodeInfo(
       id: UInt64.random(in: 0 ... .max).hexadecimal, name: offer.name,
       compatibility: RemoteProtocol.compatibility, version: FlowLuaVersion.number,
       lua: ByteString(LuaVM.release), workers: offer.workers, tags: tags.words,
@@ -114,7 +114,7 @@ package final class RemoteMachine {
   /// Connects, and begins to take jobs.
   package static func join(
     _ settings: RemoteSettings, _ offer: Offer, host: ScriptHost
-  ) async throws(FlowError) -> RemoteMachine {
+  ) async throws(FlowError) -> RemoteNode {
     let tags: RemoteTags
     do throws(RemoteTags.Problem) { tags = try RemoteTags(offer.tags) } catch {
       throw .usage(error.text)
@@ -123,15 +123,15 @@ package final class RemoteMachine {
     let queue = try await RemoteQueue.open(
       settings.servers, compatibility: RemoteProtocol.compatibility, seal: try settings.seal(),
       on: host.loop)
-    let machine = RemoteMachine(host, queue, offer, tags, RemoteSecrets(settings, host.loop))
-    do throws(FlowError) { try await machine.begin() } catch {
+    let node = RemoteNode(host, queue, offer, tags, RemoteSecrets(settings, host.loop))
+    do throws(FlowError) { try await node.begin() } catch {
       queue.close()
       throw error
     }
-    return machine
+    return node
   }
 
-  /// The name of the machine.
+  /// The name of the node.
   var name: ByteString { info.name }
   /// The URL of the server.
   package var server: String { queue.connection.serverURL ?? "the server" }
@@ -164,7 +164,7 @@ package final class RemoteMachine {
   /// Takes jobs with these tags.
   private func pull(_ tags: RemoteTags) async throws(FlowError) {
     pullers[tags] = try await queue.jobs(tags: tags.token) { [weak self] in
-      self?.take($0)
+      self?.receive($0)
     } failed: { [weak self] _ in
       self?.pullAgain(tags)
     }
@@ -183,12 +183,12 @@ package final class RemoteMachine {
     }
   }
 
-  /// The subject on which machines say that they are there.
+  /// The subject on which nodes say that they are there.
   private static let presence: ByteString = "flowlua.here"
 
   private func sayHere() { say(info, to: Self.presence) }
 
-  private func say(_ info: RemoteMachineInfo, to subject: ByteString) {
+  private func say(_ info: RemoteNodeInfo, to subject: ByteString) {
     // It is said again soon.
     guard let bytes = try? queue.seal?.proven(info.bytes) ?? info.bytes else { return }
     try? queue.connection.publish(subject, ByteString(bytes))
@@ -236,7 +236,7 @@ package final class RemoteMachine {
     jobTime = jobTime == 0 ? max(1, time) : max(1, (jobTime * 7 + time) / 8)
   }
 
-  private func take(_ message: JetStreamMessage) {
+  private func receive(_ message: JetStreamMessage) {
     arriving += 1
     queue.connection.perform { [weak self] in try await self?.read(message) }
   }
@@ -259,7 +259,7 @@ package final class RemoteMachine {
     }
     messageSize = max(8, (messageSize * 7 + min(jobs.count, 1024) * 8) / 8)
     arriving += jobs.count - 1
-    try await take(jobs, handout, message)
+    try await accept(jobs, handout, message)
   }
 
   private func arrived(_ count: Int = 1) {
@@ -267,7 +267,7 @@ package final class RemoteMachine {
     demand()
   }
 
-  private func take(
+  private func accept(
     _ jobs: [RemoteJob], _ handout: RemoteHandout, _ message: JetStreamMessage
   ) async throws(FlowError) {
     let script = RemoteQueue.script(ofSubject: message.subject)
@@ -288,10 +288,10 @@ package final class RemoteMachine {
       return arrived(jobs.count)
     }
     let isInDoubt = LuaVM.monotonicTime < max(doubtUntil, session.doubtUntil)
-    // The server may have forgotten that a machine had them, which counts as a hand-out.
+    // The server may have forgotten that a node had them, which counts as a hand-out.
     let deliveries = min(message.deliveries, 254) + (isInDoubt ? 1 : 0)
-    if deliveries == 1 { return try await take(jobs, handout, deliveries, session) }
-    // A machine that stood still gets jobs again that it still has: it continues with them.
+    if deliveries == 1 { return try await execute(jobs, handout, deliveries, session) }
+    // A node that stood still gets jobs again that it still has: it continues with them.
     let jobs = jobs.filter { job in
       let known = leases.values.first {
         $0.session === session && $0.job == job.number && $0.delivery >> 8 == job.round
@@ -301,7 +301,7 @@ package final class RemoteMachine {
     }
     if jobs.count < handout.count { arrived(handout.count - jobs.count) }
     if jobs.isEmpty { return }
-    // Some may have ended on the machine that had them, and the script wants to know who has them.
+    // Some may have ended on the node that had them, and the script wants to know who has them.
     let question = RemoteQuestion.jobs(
       jobs.map { RemoteQuestion.Asked(number: $0.number, round: $0.round) },
       wereLost: message.deliveries > 1)
@@ -313,7 +313,7 @@ package final class RemoteMachine {
     let left = jobs.filter { wanted.contains($0.number) }
     for _ in left.count..<jobs.count { handout.ended() }
     arrived(jobs.count - left.count)
-    if !left.isEmpty { try await take(left, handout, deliveries, session) }
+    if !left.isEmpty { try await execute(left, handout, deliveries, session) }
   }
 
   /// Removes a message with jobs from the queue once their script can read that they weren't executed, or not to their
@@ -328,7 +328,7 @@ package final class RemoteMachine {
     }
   }
 
-  private func take(
+  private func execute(
     _ jobs: [RemoteJob], _ handout: RemoteHandout, _ deliveries: UInt64, _ session: RemoteSession
   ) async throws(FlowError) {
     // The server has an earlier request for it.
@@ -336,7 +336,7 @@ package final class RemoteMachine {
       for job in jobs {
         let report = RemoteReport(
           number: job.number, delivery: job.round << 8 | deliveries, lane: info.name,
-          news: [.returned("the machine is busy")])
+          news: [.returned("the node is busy")])
         session.report(report.bytes) { result in
           if case .success = result { handout.ended() } else { handout.giveBack() }
         }
@@ -389,12 +389,12 @@ package final class RemoteMachine {
     }
   }
 
-  /// Says that this machine has jobs, or begins them: at once, because they may end this process.
+  /// Says that this node has jobs, or begins them: at once, because they may end this process.
   func announce(_ reports: [RemoteReport], to script: ByteString) {
     queue.announce(RemoteProtocol.bundle(reports.map(\.bytes)), script: script)
   }
 
-  /// What this machine has for a script; nil for a script that isn't there any more.
+  /// What this node has for a script; nil for a script that isn't there any more.
   private func session(
     of script: ByteString, _ settings: RemoteJob.Settings
   ) async throws(FlowError) -> RemoteSession? {
@@ -456,7 +456,7 @@ package final class RemoteMachine {
   // MARK: From time to time
 
   private func look() {
-    timer = loop.scheduleOutside(after: RemoteMachines.interval) { [weak self] in
+    timer = loop.scheduleOutside(after: RemoteNodes.interval) { [weak self] in
       guard let self else { return }
       lookAround()
       look()
@@ -484,7 +484,7 @@ package final class RemoteMachine {
     let handouts = Dictionary(
       leases.values.map { (ObjectIdentifier($0.handout), $0.handout) }, uniquingKeysWith: { $1 })
     for handout in handouts.values { handout.extend() }
-    // This process stood still, so that other machines may have its jobs: their scripts stop those then.
+    // This process stood still, so that other nodes may have its jobs: their scripts stop those then.
     if isLate { for lease in leases.values { lease.announce() } }
     for session in sessions.values { look(at: session, now) }
   }
@@ -573,7 +573,7 @@ package final class RemoteMachine {
     guard !isLeaving else { return }
     isLeaving = true
     for puller in pullers.values { puller.stop() }
-    let bye = RemoteMachineInfo(
+    let bye = RemoteNodeInfo(
       id: info.id, name: info.name, compatibility: info.compatibility, version: info.version,
       lua: info.lua, workers: info.workers, tags: info.tags, cores: info.cores, isLeaving: true,
       key: info.key)
@@ -595,7 +595,7 @@ package final class RemoteMachine {
     for lease in leases.values { lease.giveBack(Self.leaving) }
   }
 
-  private static let leaving: ByteString = "the machine leaves"
+  private static let leaving: ByteString = "the node leaves"
 
   private func left() {
     guard !hasLeft else { return }
@@ -614,7 +614,7 @@ package final class RemoteMachine {
   }
 }
 
-extension RemoteMachine.Offer {
+extension RemoteNode.Offer {
   /// Refuses a text that doesn't have one to four tags.
   package static func check(tags text: ByteString) throws(FlowError) {
     do throws(RemoteTags.Problem) {

@@ -3,42 +3,42 @@ internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// The machines that have been heard of lately.
-package final class RemoteMachines {
-  struct Machine {
-    let info: RemoteMachineInfo
+/// The nodes that have been heard of lately.
+package final class RemoteNodes {
+  struct Node {
+    let info: RemoteNodeInfo
     let tags: RemoteTags
     /// On the system's clock.
     var heard: Int64
   }
 
-  /// A machine of another program or key can't replace one that can execute ops.
+  /// A node of another program or key can't replace one that can execute ops.
   private struct ID: Hashable {
     let id: ByteString
     let isCompatible: Bool
   }
 
-  private var byID: [ID: Machine] = [:]
+  private var byID: [ID: Node] = [:]
   private let seal: RemoteSeal?
   /// The name of the script's key.
   private var key: ByteString { seal?.name ?? "" }
-  /// Called once for each machine that can't execute ops of this program, with a sentence about it.
+  /// Called once for each node that can't execute ops of this program, with a sentence about it.
   var onMismatch: ((ByteString) -> Void)?
 
-  /// How often a machine says that it is there.
+  /// How often a node says that it is there.
   static let interval = Duration.seconds(2)
-  /// How many machines that lack tags an error names.
+  /// How many nodes that lack tags an error names.
   private static let mostNamed = 5
-  /// A machine that hasn't been heard for so many nanoseconds is gone.
+  /// A node that hasn't been heard for so many nanoseconds is gone.
   static let silence: Int64 = 7_000_000_000
 
   init(_ seal: RemoteSeal?) {
     self.seal = seal
   }
 
-  /// Takes what a machine says of itself; false if it lacks the proof of its key.
+  /// Takes what a node says of itself; false if it lacks the proof of its key.
   func note(_ bytes: [UInt8]) -> Bool {
-    guard let info = RemoteMachineInfo.read(bytes) else { return true }
+    guard let info = RemoteNodeInfo.read(bytes) else { return true }
     if let seal, info.key == seal.name, !seal.isProven(bytes) { return false }
     let id = ID(id: info.id, isCompatible: info.isCompatible(withKey: key))
     if info.isLeaving {
@@ -46,51 +46,51 @@ package final class RemoteMachines {
       return true
     }
     let isNew = byID[id] == nil
-    byID[id] = Machine(
+    byID[id] = Node(
       info: info, tags: (try? RemoteTags(info.tags)) ?? RemoteTags(), heard: LuaVM.monotonicTime)
     if isNew, !id.isCompatible { onMismatch?(mismatch(info)) }
     return true
   }
 
-  private func mismatch(_ machine: RemoteMachineInfo) -> ByteString {
-    let isOther = machine.compatibility != RemoteProtocol.compatibility
+  private func mismatch(_ node: RemoteNodeInfo) -> ByteString {
+    let isOther = node.compatibility != RemoteProtocol.compatibility
     let own: ByteString = ", this is \(FlowLuaVersion.number) with Lua \(ByteString(LuaVM.release))"
     return """
-      \(machine.name) can't execute ops of this script: \(machine.problem(withKey: key))\(isOther ? own : "")
+      \(node.name) can't execute ops of this script: \(node.problem(withKey: key))\(isOther ? own : "")
       """
   }
 
-  /// Forgets the machines that are gone.
+  /// Forgets the nodes that are gone.
   func forget(before now: Int64) {
     byID = byID.filter { now - $0.value.heard < Self.silence }
   }
 
   /// Those that can execute ops of this program.
-  var all: [Machine] { byID.filter { $0.key.isCompatible }.map(\.value) }
+  var all: [Node] { byID.filter { $0.key.isCompatible }.map(\.value) }
 
-  /// How many workers those have that have tags. A machine may claim anything, so none counts for more than many.
+  /// How many workers those have that have tags. A node may claim anything, so none counts for more than many.
   func workers(with tags: RemoteTags) -> Int {
     all.reduce(0) { $0 + ($1.tags.covers(tags) ? min(max(1, $1.info.workers), 256) : 0) }
   }
 
-  /// The error of an op that no machine executes.
+  /// The error of an op that no node executes.
   ///
   /// - Parameters:
   ///   - tags: The tags that it demands.
   ///   - settings: The server, and how long the op has waited.
   ///   - lanes: Where it has executed before, such as `m1/1`.
-  /// - Returns: The error, which says why each machine that is there can't execute it.
+  /// - Returns: The error, which says why each node that is there can't execute it.
   func failure(
     of tags: RemoteTags, _ settings: RemoteSettings, after lanes: [ByteString]
   ) -> FlowError {
-    var text: ByteString = "no machine that has joined \(settings.place) executes it"
+    var text: ByteString = "no node that has joined \(settings.place) executes it"
     if !tags.isEmpty {
       text = text + ": none has the tags '\(tags.text)'"
       let lacking = all.filter { !$0.tags.covers(tags) }.sorted { $0.info.name < $1.info.name }
-      for machine in lacking.prefix(Self.mostNamed) {
+      for node in lacking.prefix(Self.mostNamed) {
         let own: ByteString =
-          machine.tags.isEmpty ? "no tags" : "the tags '\(machine.tags.text)'"
-        text = text + "; \(machine.info.name) has \(own)"
+          node.tags.isEmpty ? "no tags" : "the tags '\(node.tags.text)'"
+        text = text + "; \(node.info.name) has \(own)"
       }
       let others = lacking.count - Self.mostNamed
       if others > 0 { text = text + "; \(others) more" }
@@ -104,23 +104,23 @@ package final class RemoteMachines {
     return FlowError(.error, "\(text) (waited \(waited); flowlua --join \(settings.place))")
   }
 
-  /// Whether a machine with a name is there.
+  /// Whether a node with a name is there.
   func isThere(_ name: ByteString) -> Bool {
     byID.contains { $0.key.isCompatible && $0.value.info.name == name }
   }
 }
 
-extension RemoteMachines {
-  /// The reply of a machine.
+extension RemoteNodes {
+  /// The reply of a node.
   package struct Answer {
-    package let info: RemoteMachineInfo
+    package let info: RemoteNodeInfo
     /// The time from the question to the answer.
     package let delay: Duration
     /// Why it can't execute ops of this program; nil if it can.
     package let refusal: ByteString?
   }
 
-  /// Asks which machines are there, and waits a second for their answers.
+  /// Asks which nodes are there, and waits a second for their answers.
   package static func ask(
     _ settings: RemoteSettings, on loop: EventLoop
   ) async throws(FlowError) -> [Answer] {
@@ -133,7 +133,7 @@ extension RemoteMachines {
     let inbox = NATSConnection.newInbox()
     try queue.connection.subscribe(inbox) { message in
       let bytes = message.data.bytes
-      guard let info = RemoteMachineInfo.read(bytes) else { return }
+      guard let info = RemoteNodeInfo.read(bytes) else { return }
       answers.append(
         Answer(
           info: info, delay: .nanoseconds(LuaVM.monotonicTime - began),
@@ -145,7 +145,7 @@ extension RemoteMachines {
   }
 
   private static func refusal(
-    of info: RemoteMachineInfo, _ bytes: [UInt8], _ seal: RemoteSeal?
+    of info: RemoteNodeInfo, _ bytes: [UInt8], _ seal: RemoteSeal?
   ) -> ByteString? {
     let key = seal?.name ?? ""
     if !info.isCompatible(withKey: key) { return info.problem(withKey: key) }

@@ -2,9 +2,9 @@ internal import FlowEngine
 internal import FlowRemote
 internal import FlowScripting
 
-/// The files of the jobs of a machine: it gets those that they need, and sends those that they give. Confined to the
+/// The files of the jobs of a node: it gets those that they need, and sends those that they give. Confined to the
 /// thread of its host's loop.
-final class RemoteMachineFiles {
+final class RemoteNodeFiles {
   /// The files of a job, as its op sees them.
   struct Links: Sendable {
     /// The folder of the job; nil while it has no file.
@@ -17,7 +17,7 @@ final class RemoteMachineFiles {
 
   private let objects: ObjectStore
   private let loop: EventLoop
-  private let machine: ByteString
+  private let node: ByteString
   /// The folder of the cache; nil if the environment names none.
   private let folder: ByteString?
   /// Made by the first job with files.
@@ -27,11 +27,11 @@ final class RemoteMachineFiles {
   private var count: UInt64 = 0
 
   init(
-    _ objects: ObjectStore, _ loop: EventLoop, _ machine: ByteString, cache folder: ByteString?
+    _ objects: ObjectStore, _ loop: EventLoop, _ node: ByteString, cache folder: ByteString?
   ) {
     self.objects = objects
     self.loop = loop
-    self.machine = machine
+    self.node = node
     self.folder = folder
     arriving = OncePerKey(loop, keepsValues: false)
   }
@@ -57,7 +57,7 @@ final class RemoteMachineFiles {
         } catch {
           release(links)
           throw error.with {
-            $0.message = "can't get the file of <\(need.key)> on \(machine): \(error.message)"
+            $0.message = "can't get the file of <\(need.key)> on \(node): \(error.message)"
           }
         }
       }
@@ -89,7 +89,7 @@ final class RemoteMachineFiles {
     if let cache { return cache }
     guard let folder else {
       throw FlowError(
-        .error, "\(machine) has no folder for files: set XDG_CACHE_HOME or HOME there")
+        .error, "\(node) has no folder for files: set XDG_CACHE_HOME or HOME there")
     }
     let made = try await loop.onHelperThread { try FileCache(folder) }
     if let cache {
@@ -170,7 +170,7 @@ final class RemoteMachineFiles {
     guard !value.isNull, let type = files.type(ofGiven: key) else { return (value, []) }
     if let wanted = type.mismatch(value.plain) {
       let error = FlowError.mismatchedOutput(key, value, wanted: wanted)
-      throw error.with { $0.message = "\(error.message), on \(machine)" }
+      throw error.with { $0.message = "\(error.message), on \(node)" }
     }
     // A file that the op has only passed on is one of the script.
     var own: [ByteString: ByteString] = [:]
@@ -185,7 +185,7 @@ final class RemoteMachineFiles {
         sent.append(RemoteGivenFile(path: path, object: object, digest: info.digest))
       } catch {
         throw error.with {
-          $0.message = "can't send the file of <\(key)> from \(machine): \(error.message)"
+          $0.message = "can't send the file of <\(key)> from \(node): \(error.message)"
         }
       }
     }

@@ -1,9 +1,9 @@
--- A machine that gives a job back stops it before, with its cleanups: the next execution begins after them.
+-- A node that gives a job back stops it before, with its cleanups: the next execution begins after them.
 -- clock: real: other processes execute the ops
 local check, remote = require "check", require "remote"
 
 local server <close> = remote.server()
-local machine = server:join("first", "--grace", "0.2")
+local node = server:join("first", "--grace", "0.2")
 local running = server:start(([[
   local Op = flow.op("WorkOp", { thread = "remote", run = function(ctx)
     local flow = require "flow"
@@ -26,11 +26,11 @@ local running = server:start(([[
 ]]):format(server.folder .. "/notes"))
 server:wait_for_report(running)
 server:join "second"
-machine:signal "TERM"
+node:signal "TERM"
 local result = running:await()
 check.equal(result.stderr, "")
 check.equal(result.stdout, "succeeded\n")
-check.equal(machine:wait(), 0)
+check.equal(node:wait(), 0)
 local notes = {}
 for line in io.lines(server.folder .. "/notes") do notes[#notes + 1] = line end
 check.same(notes, { "first begins", "first closed", "first deferred", "second begins" })
