@@ -235,9 +235,10 @@ extension HTTPRequest.Body {
         writer.add(part.type)
         writer.add(part.fileName)
       }
-    case .file(let path):
+    case .file(let path, let first, let size):
       writer.add("file")
       writer.add(path)
+      if first > 0 || size != nil { writer.add("\(first) \(size ?? -1)") }
     }
   }
 }

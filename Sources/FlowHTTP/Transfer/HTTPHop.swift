@@ -62,8 +62,8 @@ struct HTTPHop {
   /// Opens a body that is a file.
   mutating func openBody(_ request: HTTPRequest) throws(FlowError) -> HTTPUpload? {
     switch request.body {
-    case .file(let path):
-      let upload = try HTTPUpload(path)
+    case .file(let path, let first, let size):
+      let upload = try HTTPUpload(path, from: first, size: size)
       bodySize = upload.size
       return upload
     case .parts(let parts):

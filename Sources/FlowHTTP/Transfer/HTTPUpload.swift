@@ -1,15 +1,17 @@
 internal import FlowEngine
 internal import FlowSystem
 
-/// A regular file that is sent as a body, read while it is sent.
+/// A regular file, or a part of one, that is sent as a body, read while it is sent.
 final class HTTPUpload {
   private let descriptor: Int32
-  /// The size when it was opened, and no more is sent; -1 for a file whose bytes the system doesn't count, as in /proc.
+  /// How many bytes are sent, as the file was when it was opened; -1 for a file whose bytes the system doesn't count, as
+  /// in /proc.
   let size: Int64
+  private let first: Int64
   private var position: Int64 = 0
 
-  /// Opens the file at a path.
-  init(_ path: ByteString) throws(FlowError) {
+  /// Opens the file at a path, to send `size` bytes from the byte `first` on; nil for all that follow.
+  init(_ path: ByteString, from first: Int64 = 0, size: Int64? = nil) throws(FlowError) {
     let opened = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
     guard let opened, opened >= 0 else { throw Self.failure(path, errno) }
     var status = stat()
@@ -18,10 +20,21 @@ final class HTTPUpload {
       // A pipe would block the loop.
       throw FlowError(.error, "can't read '\(path)': not a regular file")
     }
+    var byte: UInt8 = 0
+    let isUncounted = status.st_size == 0 && pread(opened, &byte, 1, 0) == 1
+    let isPart = first > 0 || size != nil
+    let left = Int64(status.st_size) - first
+    guard !isPart || !isUncounted && left >= size ?? 0 else {
+      close(opened)
+      throw FlowError(
+        .error,
+        isUncounted
+          ? "can't send a part of '\(path)': its size isn't known"
+          : "can't send a part of '\(path)': it has \(status.st_size) bytes")
+    }
     descriptor = opened
-    var first: UInt8 = 0
-    let isUncounted = status.st_size == 0 && pread(opened, &first, 1, 0) == 1
-    size = isUncounted ? -1 : Int64(status.st_size)
+    self.first = first
+    self.size = isUncounted ? -1 : size ?? left
   }
 
   /// The content of a file whose bytes the system doesn't count, as far as it can be read; nil for any other one.
@@ -41,8 +54,9 @@ final class HTTPUpload {
 
   /// Reads the next bytes; 0 at the end, nil for an error.
   func read(_ buffer: UnsafeMutableRawPointer, _ room: Int) -> Int? {
+    let room = size < 0 ? room : Int(clamping: min(Int64(room), max(0, size - position)))
     while true {
-      let count = pread(descriptor, buffer, room, off_t(position))
+      let count = pread(descriptor, buffer, room, off_t(first.later(by: position)))
       if count >= 0 {
         position += Int64(count)
         return count

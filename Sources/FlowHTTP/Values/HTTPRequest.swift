@@ -76,8 +76,9 @@ public struct HTTPRequest {
     case bytes(ByteString, type: ByteString?)
     /// A multipart form.
     case parts([HTTPPart])
-    /// The content of a regular file, read while it is sent.
-    case file(ByteString)
+    /// The content of a regular file, read while it is sent: from a byte on, which is 0 for the first one, and so many
+    /// bytes; nil for all that follow.
+    case file(ByteString, from: Int64 = 0, size: Int64? = nil)
 
     /// A text in UTF-8, of a media type.
     public static func text(

@@ -254,10 +254,7 @@ struct HTTPRequestReader {
         throw wrong("json", error.message.description)
       }
     }
-    if let path = try options.string("upload") {
-      if path.bytes.contains(0) { throw wrong("upload", "a NUL byte in the path") }
-      return .file(path)
-    }
+    if options.has("upload") { return try upload(options) }
     if options.has("files") {
       let fields = try pairs("form").map { HTTPPart($0.name, .bytes($0.value.text)) }
       return .parts(fields + (try files()))
@@ -268,6 +265,23 @@ struct HTTPRequestReader {
     }
     let text = encoded.dropFirst().reduce(encoded.first ?? "") { $0 + "&" + $1 }
     return .bytes(text, type: "application/x-www-form-urlencoded")
+  }
+
+  /// The path of a file, or `{ path = …, from = …, size = … }`.
+  private func upload(_ options: Options) throws -> HTTPRequest.Body {
+    let parts =
+      options.kind("upload") == .table
+      ? try options.table("upload").map {
+        try Options(
+          arguments, index, arguments.host.vm.pairs(of: $0), ["path", "from", "size"], of: "upload")
+      } : nil
+    guard let path = try parts.map({ try $0.string("path") }) ?? options.string("upload") else {
+      throw wrong("upload.path", "string expected, got nil")
+    }
+    if path.bytes.contains(0) { throw wrong("upload", "a NUL byte in the path") }
+    return .file(
+      path, from: Int64(try parts?.count("from", least: 0) ?? 0),
+      size: try parts?.count("size", least: 0).map { Int64($0) })
   }
 
   private func bodyText() throws -> ByteString? {

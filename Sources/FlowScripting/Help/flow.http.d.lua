@@ -21,7 +21,7 @@ local http = {}
 ---@field body string|flow.Secret|nil The body.
 ---@field form table<string, any>? Fields of a form, as in `query`.
 ---@field files table<string, any>? Files of a form, which is sent in parts: the bytes of a file, or `{ path =, type =, name = }` for one that is read while it is sent, or `{ body =, type =, name = }`; or a list of these.
----@field upload string? The path of a file that is sent while it is read.
+---@field upload string|{ path: string, from: integer?, size: integer? }|nil The path of a file that is sent while it is read; or a part of it: `from` is the number of bytes before it, 0 by default, and without `size` it is all that follows.
 ---@field auth string|flow.Secret|{ user: string, password: string|flow.Secret }|nil A bearer token, or a user and a password.
 ---@field timeout number? The most seconds for everything, from when the request is sent; no limit without it.
 ---@field connect_timeout number? The most seconds until there is a connection; 10 without it.

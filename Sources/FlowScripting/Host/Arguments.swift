@@ -242,7 +242,8 @@ package struct Options {
   }
 
   /// An integer from 1 on; a float with an integral value is accepted, as everywhere in Lua.
-  func count(_ name: ByteString, expected: String = "integer of at least 1") throws -> Int? {
+  func count(_ name: ByteString, least: Int = 1, expected: String? = nil) throws -> Int? {
+    let expected = expected ?? "integer of at least \(least)"
     guard let value = fields[name] else { return nil }
     let integer: Int64?
     switch value {
@@ -250,7 +251,7 @@ package struct Options {
     case .number(let number): integer = Int64(exactly: number)
     default: throw wrong(name, expected: expected)
     }
-    guard let integer, integer >= 1, let count = Int(exactly: integer) else {
+    guard let integer, integer >= least, let count = Int(exactly: integer) else {
       let shown = FlowValue(value).logText
       throw arguments.wrong(
         index, "field '\(prefix)\(name)': \(expected) expected, got \(shown)")

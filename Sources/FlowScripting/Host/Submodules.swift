@@ -22,6 +22,7 @@ extension ScriptHost {
       KeepingBindings(host: self).install()
       SandboxBindings(host: self).install()
       StopBindings.install(in: self)
+      EventListener.install(in: self)
       installRemote()
     }
     TimeBindings(host: self).install()

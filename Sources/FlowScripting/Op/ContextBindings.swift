@@ -102,6 +102,14 @@ struct ContextBindings {
         try Self(host: host).context(call, "log").log(ByteString(line))
         return call.answer()
       },
+      "execute": BoundMethod { host, call in
+        let context = try Self(host: host).context(call, "execute")
+        let arguments = Arguments(host, call, method: "execute")
+        guard let op = host.op(call, 2) else { throw arguments.wrong(1, expected: "op") }
+        if let complaint = op.complaintOfClass { throw host.usage(call, complaint) }
+        return try WrapBindings(host: host).execute(
+          op, in: context, try arguments.data(2), call, "execute")
+      },
       "defer": BoundMethod { host, call in
         let context = try Self(host: host).context(call, "defer")
         let function = try Arguments(host, call, method: "defer").function(1)

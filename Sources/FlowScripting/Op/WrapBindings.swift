@@ -63,7 +63,21 @@ struct WrapBindings {
     guard let context = host.loop.context(slot: handle.slot, generation: handle.generation),
       !context.isCleaningUp, let inner = context.op.body?.inner
     else { throw host.usage(call, "bad use of 'run' (the op around '\(name)' has finished)") }
-    for (name, value) in try arguments.data(1) { context.set(host.loop.keys.intern(name), value) }
+    return try execute(inner, in: context, try arguments.data(1), call, "run")
+  }
+
+  /// Executes an op within another one, over its data, to which `data` is added. Waits, and returns what the op gives.
+  func execute(
+    _ inner: Op, in context: OpContext, _ data: [(ByteString, FlowValue)], _ call: LuaCall,
+    _ function: String
+  ) throws -> LuaAnswer {
+    for (name, value) in data {
+      let key = host.loop.keys.intern(name)
+      if context.isGuarded, let error = context.refusal(setting: key) {
+        throw host.usage(call, "bad use of '\(function)' (\(error.message))")
+      }
+      context.set(key, value)
+    }
     let task = context.execute(inner)
     if task.isConcluded { return try answer(call, inner, context, task) }
     return try call.wait(

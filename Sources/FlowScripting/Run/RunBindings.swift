@@ -96,22 +96,26 @@ struct RunBindings {
   /// after another, so that a list of a million needs no second copy of them.
   func events(of run: Run) throws -> LuaReference {
     let list = try host.vm.makeTable()
-    var fields: [(ByteString, LuaValue)] = []
     var index = 0
     for event in run.events {
       index += 1
-      fields.removeAll(keepingCapacity: true)
-      event.forEachField { field, value in
-        switch value {
-        case .bytes(let text): fields.append((field.name, .string(text)))
-        case .integer(let number): fields.append((field.name, .integer(number)))
-        case .number(let number): fields.append((field.name, .number(number)))
-        default: break
-        }
-      }
-      try host.vm.set(.reference(try host.vm.makeTable(fields: fields)), at: index, in: list)
+      try host.vm.set(.reference(try table(of: event)), at: index, in: list)
     }
     return list
+  }
+
+  /// An event as scripts have it.
+  func table(of event: RunEvent) throws -> LuaReference {
+    var fields: [(ByteString, LuaValue)] = []
+    event.forEachField { field, value in
+      switch value {
+      case .bytes(let text): fields.append((field.name, .string(text)))
+      case .integer(let number): fields.append((field.name, .integer(number)))
+      case .number(let number): fields.append((field.name, .number(number)))
+      default: break
+      }
+    }
+    return try host.vm.makeTable(fields: fields)
   }
 
   // MARK: Views of a run that are files

@@ -81,7 +81,13 @@ final class TestRequests: HTTPReplacement {
     if request.hasBody {
       switch request.request.body {
       case .bytes(let bytes, _): fields.append(("body", .string(bytes)))
-      case .file(let path): fields.append(("upload", .string(path)))
+      case .file(let path, 0, nil): fields.append(("upload", .string(path)))
+      case .file(let path, let first, let size):
+        let part: [(ByteString, LuaValue)] = [
+          ("path", .string(path)), ("from", .integer(first)),
+          ("size", size.map { .integer($0) } ?? .nil),
+        ]
+        fields.append(("upload", .reference(try host.vm.makeTable(fields: part))))
       case .parts(let parts):
         let list = try parts.map { LuaValue.reference(try table(of: $0)) }
         fields.append(("parts", .reference(try host.vm.makeTable(values: list))))

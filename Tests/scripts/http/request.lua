@@ -92,6 +92,20 @@ check.equal(seen.method, "PUT")
 check.equal(seen.headers["expect"], nil)
 check.equal(seen.sha256, io.popen("sha256sum " .. path):read "a":sub(1, 64))
 check.equal(sent { upload = path }.length, 2000000)
+-- A part of it, as large uploads are sent that continue.
+seen = sent { upload = { path = path, from = 1999990, size = 5 }, method = "PUT" }
+check.equal(seen.headers["content-length"], "5")
+check.equal(seen.body, "01234")
+check.equal(sent { upload = { path = path, from = 1999993 } }.body, "3456789")
+check.equal(sent { upload = { path = path, size = 0 } }.length, 0)
+check.equal(sent { upload = { path = path } }.length, 2000000)
+for _, part in ipairs { { from = 2000001 }, { from = 1999990, size = 11 } } do
+  part.path = path
+  local problem = select(2, pcall(sent, { upload = part }))
+  check.contains(tostring(problem), "can't send a part of '" .. path .. "': it has 2000000 bytes")
+end
+check.contains(tostring(select(2, pcall(sent, { upload = { path = "/proc/version", from = 1 } }))),
+  "can't send a part of '/proc/version': its size isn't known")
 -- One whose bytes the system doesn't count has no length.
 local version = assert(io.open "/proc/version"):read "a"
 seen = sent { upload = "/proc/version", method = "PUT" }

@@ -12,14 +12,17 @@ extension OpContext {
   /// - Returns: A task that settles when the op ends. Outside of the body, or after this op has
   ///   settled or while it cleans up, the task fails with an error of kind `usage`.
   @discardableResult
-  public func execute(_ op: Op) -> FlowTask<Void> {
+  public func execute(_ op: Op) -> FlowTask<Void> { execute(op, in: nil) }
+
+  /// The same over data of its own, of which the log says nothing.
+  func execute(_ op: Op, in bucket: DataBucket?) -> FlowTask<Void> {
     guard let execution, isOpen, !execution.opCursor.isCleaningUp else {
       return .failed(
         FlowError.usage("'\(op.name)' was to be executed by an op that has finished"), on: loop
       )
     }
     execution.loop.checkThread()
-    let task = InnerTask(op, of: self, in: execution)
+    let task = InnerTask(op, of: self, in: execution, data: bucket)
     addInner(task)
     task.begin()
     return task
@@ -38,8 +41,8 @@ extension OpContext {
 package final class InnerTask: FlowTask<Void> {
   private let execution: InnerExecution
 
-  init(_ op: Op, of context: OpContext, in parent: Execution) {
-    execution = InnerExecution(op, of: context, in: parent)
+  init(_ op: Op, of context: OpContext, in parent: Execution, data: DataBucket?) {
+    execution = InnerExecution(op, of: context, in: parent, data: data)
     super.init(on: parent.loop)
     // Its error is raised where the outer op waits, and is in the log.
     markObserved()
@@ -71,10 +74,10 @@ final class InnerExecution: MemberGroup {
   private let index: Int
   private let logs: Bool
 
-  init(_ op: Op, of context: OpContext, in parent: Execution) {
+  init(_ op: Op, of context: OpContext, in parent: Execution, data: DataBucket?) {
     self.op = op
     index = context.index
-    logs = parent.logsSets
+    logs = parent.logsSets && data == nil
     super.init(parent: parent)
     let scope = parent.log.addScope(
       LogScope(
@@ -82,7 +85,7 @@ final class InnerExecution: MemberGroup {
         attempt: UInt32(truncatingIfNeeded: context.attempt),
         number: context.nextInnerNumber(), kind: .inner, name: op.name,
         queued: parent.engine.takeStamp()))
-    let member = Execution(run: parent.run, data: parent.bucket, group: self)
+    let member = Execution(run: parent.run, data: data ?? parent.bucket, group: self)
     member.prepare(
       op, policy: op.policy, scope: scope, position: UInt32(truncatingIfNeeded: index),
       index: index)
