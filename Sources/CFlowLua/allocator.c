@@ -29,7 +29,7 @@ static void *take_block(flowlua_state *state, size_t size) {
   return __real_malloc(size);
 }
 
-/// What is to be noted of a block that is freed, which then is.
+/// Notes that a block is being freed, and frees it.
 static __attribute__((noinline)) void give_block(flowlua_state *state, void *block, size_t size) {
   if (size == state->object_size) flowlua_object_freed(state, block);
   if (block == state->origin_function) state->origin_function = NULL;
@@ -56,7 +56,7 @@ static bool shares_budget(const flowlua_state *state) {
   return state->budget != NULL && state->own_limit != 0;
 }
 
-/// What the state holds, with what was outside of it when that was looked up last.
+/// The memory that the state holds, with the memory outside of it at the last look.
 static size_t used_of(const flowlua_state *state) {
   return state->memory_used + state->memory_outside;
 }
@@ -67,7 +67,7 @@ static bool is_within(const flowlua_state *state, size_t more) {
   return used <= limit && more <= limit - used;
 }
 
-/// What the state could have with all the room that is left in its budget.
+/// The memory that the state could have with all the room that is left in its budget.
 static size_t attainable(const flowlua_state *state) {
   if (!shares_budget(state)) return state->memory_limit;
   size_t room = flowlua_budget_room(state->budget);
@@ -75,8 +75,8 @@ static size_t attainable(const flowlua_state *state) {
   return most < state->own_limit ? most : state->own_limit;
 }
 
-/// The same for a look outside: while less than half of the budget is left, a state doesn't take room for
-/// what was released, as others may need that room.
+/// The memory that the state could have, for a look outside: while less than half of the budget is left, a state
+/// doesn't take room for what was released, as others may need that room.
 static size_t attainable_loosely(const flowlua_state *state) {
   if (!shares_budget(state)) return state->memory_limit;
   size_t limit = flowlua_budget_limit(state->budget);
@@ -139,8 +139,8 @@ static void end_stop(flowlua_state *state) {
   if (used < limit && limit - used > state->stop_room) state->stop_room = 0;
 }
 
-/// The same with what is outside of the state now: looked up as rarely as a look can change the result, or
-/// the state has grown a lot.
+/// Whether the state may hold so much more, with the memory that is outside of it now: looked up as rarely as a
+/// look can change the result, or the state has grown a lot.
 static bool fits(flowlua_state *state, size_t more) {
   if (state->memory_limit == 0) return true;
   if (used_of(state) < state->returns_below) return_room(state);
@@ -150,7 +150,7 @@ static bool fits(flowlua_state *state, size_t more) {
   return is_within(state, more) || take_room(state, more);
 }
 
-/// What refuses an allocation; only asked where something may.
+/// The reason to refuse an allocation; only asked for where one may exist.
 static bool is_refused(flowlua_state *state, const void *block, size_t held, size_t size) {
   if (is_to_fail(state, block, size)) {
     state->refused = true;
@@ -201,7 +201,7 @@ static __attribute__((noinline)) void *new_userdata(flowlua_state *state, size_t
   return memory;
 }
 
-/// What is most frequent in states without a limit, blocks of malloc that come and go, stands here, with one
+/// The most frequent case of states without a limit, blocks of malloc that come and go, is handled here, with one
 /// compare each: the time of plain Lua code depends on it.
 void *flowlua_allocate(void *context, void *block, size_t old_size, size_t new_size) {
   flowlua_state *state = context;

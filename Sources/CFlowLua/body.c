@@ -1,4 +1,4 @@
-// What the functions of scheduled coroutines are called through, and what it notes of their errors.
+// The function through which scheduled coroutines run their own, and its notes of their errors.
 #include <stdlib.h>
 
 #include "internal.h"

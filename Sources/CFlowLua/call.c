@@ -117,7 +117,7 @@ static int trampoline(lua_State *L) { return call_function(L, lua_upvalueindex(1
 
 /// Reads what a method is called on; false when it is neither an object nor a handle.
 static inline bool read_self(flowlua_state *state, lua_State *L, flowlua_direct_call *call) {
-  // As in flowlua_block_at: the length says what is worth a look.
+  // Like flowlua_block_at: the length says what is worth a look.
   size_t length = lua_rawlen(L, 1);
   if (length == sizeof(handle_block)) {
     const handle_block *block = lua_touserdata(L, 1);
@@ -170,7 +170,7 @@ static inline __attribute__((always_inline)) int call_directly(lua_State *L, boo
   call.state = state;
   call.context = state->context;
   call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
-  // As in `enter`: what is released on the way may use this state, or another one.
+  // Like `enter`: objects that are released on the way may use this state, or another one.
   lua_State *previous = state->running;
   state->running = L;
   int32_t results = state->callbacks.direct_call(&call);

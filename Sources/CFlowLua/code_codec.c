@@ -93,7 +93,7 @@ int32_t flowlua_find_change(
   flowlua_encoder_open(&what.e, state, &now, change);
   int32_t status = pack_protected(&what);
   flowlua_buffer_free(&now);
-  // What can't go any more has changed as well.
+  // Code with a value that can't travel any more has changed as well.
   if (status == LUA_OK && (what.is_changed || what.e.has_failed)) return FLOWLUA_CHANGED;
   return status;
 }
@@ -107,7 +107,7 @@ int32_t flowlua_unpack(
   return status;
 }
 
-// The form in which the code of ops is compared with that of an earlier process: the encoder's bytes,
+// The form in which the code of ops is compared with the code of an earlier process: the encoder's bytes,
 // with what can't travel written as what is known of it. Nobody reads it back. After all that the code refers to
 // comes what it may use without that (additions.c).
 

@@ -7,7 +7,7 @@
 // change.
 #include "codec.h"
 
-/// What lua_dump of 5.4 begins with, up to the numbers that show the machine's formats.
+/// The first bytes of a dump by lua_dump of 5.4, up to the numbers that show the machine's formats.
 static const uint8_t dump_header[] = {0x1B, 'L',  'u',  'a',  0x54, 0, 0x19, 0x93,
                                       '\r', '\n', 0x1A, '\n', 4,    8, 8};
 
@@ -187,7 +187,7 @@ static bool finds_constants(lua_State *L, uint8_t *bytes, size_t count) {
 }
 
 /// Whether dumps look as expected: other lines and other names of locals change nothing, another constant
-/// does. What is appended stays for the caller to remove. [-0, +0, m]
+/// does. The appended bytes stay for the caller to remove. [-0, +0, m]
 static bool are_dumps_as_expected(lua_State *L, flowlua_buffer *out) {
   static const char *const samples[] = {
       "local a, b = ...\nreturn outside, function(c) return a + c, b.inside, 7, 1.5e300, true end",

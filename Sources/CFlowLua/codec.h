@@ -265,8 +265,8 @@ bool flowlua_is_added(flowlua_state *state, lua_State *L, const char *library, c
 void flowlua_note_library(encoder *e, lua_State *L, int library, const char *name, size_t count);
 /// Whether the value on top is a table of globals. [-0, +0, -]
 bool flowlua_is_globals(encoder *e, lua_State *L);
-/// Writes how the metatable on top is found: as a module or as a field of one, or as that of errors or of settings.
-/// false when it is neither. [-0, +0, m]
+/// Writes how the metatable on top is found: as a module or as a field of one, or as the one of errors or of
+/// settings. false when it is neither. [-0, +0, m]
 bool flowlua_encode_metatable(encoder *e, lua_State *L);
 /// Whether the table on top is a setting. [-0, +0, -]
 bool flowlua_is_setting(encoder *e, lua_State *L);

@@ -96,7 +96,7 @@ flowlua_coroutine *flowlua_coroutine_take(flowlua_state *state) {
   flowlua_coroutine *coroutine = state->idle;
   state->idle = coroutine->next_free;
   state->idle_count -= 1;
-  // A new one inherits the hook of the running one, an idle one has that of its use before.
+  // A new one inherits the hook of the running one, an idle one has the hook of its use before.
   if (flowlua_has_hook(coroutine->L)) {
     flowlua_clear_hook(coroutine->L);
     coroutine->hook_version = 0;
@@ -183,12 +183,13 @@ int32_t flowlua_coroutine_run(
     status = has_flag(co, PARKED) ? FLOWLUA_PARKED : FLOWLUA_YIELDED;
   }
   if (state->owes_termination && !flowlua_runs_scheduled(state)) flowlua_repay_termination(state);
-  // What called this may have been asked to stop meanwhile.
+  // The coroutine that called this may have been stopped meanwhile.
   if (is_stopping(state)) flowlua_arm_stop(from);
   return status;
 }
 
-/// Whether it, or what it has called, is executing: it has a frame, but is neither suspended nor dead.
+/// Whether it, or a function that it has called, is executing: a frame is there, and it is neither suspended nor
+/// dead.
 static bool is_active(lua_State *co) {
   lua_Debug frame;
   return lua_status(co) == LUA_OK && lua_getstack(co, 0, &frame) != 0;

@@ -1,7 +1,7 @@
 // The functions of `coroutine` that scripts call: they pass waits and stops upward.
 #include "internal.h"
 
-/// What resuming came to, apart from a count of results.
+/// Results of resuming, apart from a count of values.
 enum { RESUME_FAILED = -1 };
 /// How the continuation of a parked resumer knows its kind.
 enum { FOR_RESUME = 0, FOR_WRAP = 1 };
@@ -142,7 +142,7 @@ static int coroutine_close(lua_State *L) {
   // has nothing to clean up.
   if (co == L || lua_status(co) == LUA_OK) return call_standard(L);
   if (!flowlua_can_close(state_of(L))) return luaL_error(L, "C stack overflow");
-  // What the handlers of a suspended one do counts as running in it.
+  // The handlers of a suspended one run within it.
   int status = flowlua_close_coroutine(state_of(L), co);
   lua_pushboolean(L, status == LUA_OK);
   if (status == LUA_OK) return 1;

@@ -55,7 +55,7 @@ static bool fail(csv_reader *r, const char *at, const char *problem) {
   return false;
 }
 
-/// What comes next isn't there yet, or never comes. Returns false.
+/// Notes that the next bytes aren't there yet, or never come. Returns false.
 static bool run_out(csv_reader *r, const char *at, const char *problem) {
   if (r->options->is_last) return fail(r, at, problem);
   r->outcome = FLOWLUA_CSV_INCOMPLETE;
@@ -109,7 +109,7 @@ static bool read_plain(csv_reader *r, const char **bytes, size_t *count) {
   return true;
 }
 
-/// The same of a field that isn't of its column's type.
+/// Notes a field that isn't of its column's type. Returns false.
 static bool fail_field(csv_reader *r, const char *field, const char *problem) {
   fail(r, field, problem);
   r->row->is_at_end = false;

@@ -1,4 +1,4 @@
-// What can't leave a state, and the way to it in words.
+// Names the value that can't leave a state, and the way to it in words.
 #include <stdio.h>
 
 #include "codec.h"

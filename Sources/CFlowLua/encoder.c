@@ -1,4 +1,4 @@
-// What an encoder has met so far.
+// The values that an encoder has met so far.
 #include <stdlib.h>
 
 #include "codec.h"

@@ -52,7 +52,7 @@ int32_t flowlua_guard_globals(flowlua_state *state) {
   return LUA_OK;
 }
 
-// What the stand-alone interpreter does with global variables: they are looked up and set with
+// Global variables as the stand-alone interpreter treats them: they are looked up and set with
 // metamethods, and may hold anything.
 
 typedef struct global_call {

@@ -1,5 +1,5 @@
 // The hook of a coroutine has one owner, this file. It lends it to scripts (debug.sethook), takes it
-// while something is asked for, and gives it back. What a script sets on the main coroutine, as tools
+// while something is asked for, and gives it back. A hook that a script sets on the main coroutine, as tools
 // for coverage and debugging do, holds for the scheduler's coroutines, too.
 #include "internal.h"
 
@@ -39,7 +39,8 @@ static void note_stop(flowlua_state *state, lua_State *L, bool is_closing) {
 
 void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
   flowlua_state *state = state_of(L);
-  // As in the stand-alone interpreter, a C function is interrupted when it returns, or calls another.
+  // Like the stand-alone interpreter, this interrupts a C function when it returns, or calls
+  // another.
   bool is_in_code = frame->event == LUA_HOOKCOUNT || frame->event == LUA_HOOKLINE;
   if (!is_asked_to_stop(state)) {
     // Attention may bring a stop, which ends nothing in a call: the C function that begins could take long.
@@ -134,7 +135,7 @@ static int inherit_hook(lua_State *L, void *argument) {
 
 void flowlua_inherit_hook(flowlua_state *state, flowlua_coroutine *coroutine) {
   if (state->counts) return;
-  // What its own code has set stays until it ends.
+  // A hook that its own code has set stays until it ends.
   if (coroutine->hook_version == OWN_HOOK && has_flag(coroutine->L, PARKED)) return;
   coroutine->hook_version = state->hook_version;
   if (state->main_hook == 0 && !flowlua_has_hook(coroutine->L)) return;

@@ -1,4 +1,4 @@
-// What the files of this target share; nobody else includes it.
+// Declarations that the files of this target share; nobody else includes it.
 #ifndef CFLOWLUA_INTERNAL_H
 #define CFLOWLUA_INTERNAL_H
 
@@ -26,7 +26,7 @@ enum {
   ANCHOR_HANDLES = 10,  // from here on: handles made in advance
 };
 
-/// What the userdata of an object holds. `magic` can't be guessed and tells state and type, so it is
+/// The content of an object's userdata. `magic` can't be guessed and tells state and type, so it is
 /// the content that identifies an object, whatever a script does to metatables.
 typedef struct object_block {
   uint64_t magic;
@@ -37,8 +37,8 @@ typedef struct object_block {
   uint8_t unused[3];
 } __attribute__((packed)) object_block;
 
-/// What the userdata of a handle holds. Its `magic` is another one than an object's of any type: what is
-/// left of it in memory that was freed must not be taken for that.
+/// The content of a handle's userdata. Its `magic` is another one than an object's of any type: a rest of it in
+/// memory that was freed must not be taken for an object.
 typedef struct handle_block {
   uint64_t magic;
   uint64_t generation;
@@ -70,14 +70,14 @@ typedef struct object_type {
 
 /// A string that `flowlua_intern` was given, by its address.
 typedef struct interned_string {
-  /// What lua_topointer gives for it.
+  /// The address that lua_topointer gives for it.
   const void *string;
   int64_t integer;
 } interned_string;
 
 enum { MOST_SOURCES = 4096, KNOWN_ORIGINS = 4 };
 
-/// What `flowlua_origin` says of an instruction.
+/// The result of `flowlua_origin` for an instruction.
 typedef struct known_origin {
   const void *instruction;
   uint64_t origin;
@@ -89,7 +89,7 @@ enum {
   SHORT_STRING = 40,
 };
 
-/// What the watchdog knows of a coroutine. Made when it is first watched, and kept. Guarded by the
+/// The watchdog's record of a coroutine. Made when it is first watched, and kept. Guarded by the
 /// watchdog's lock; only the owner thread writes `watched`.
 typedef struct watch_record {
   flowlua_coroutine *coroutine;
@@ -110,7 +110,7 @@ typedef struct watch_record {
   flowlua_coroutine *caller;
 } watch_record;
 
-/// What a message handler has noted of the error that ended a coroutine.
+/// The notes of a message handler of the error that ended a coroutine.
 typedef struct failure_record {
   char *traceback;  // malloc's, or NULL
   char position[FLOWLUA_POSITION];
@@ -129,7 +129,7 @@ struct flowlua_coroutine {
   /// Asked to stop. Written by the watchdog, read by the hook and the signal handler.
   _Atomic(uint8_t) stop;
   // Owner thread only. The structures live as long as the state, so that a stale use is recognized.
-  // What its message handler has noted of the error that ends it: the stack is gone afterwards.
+  // The notes of its message handler of the error that ends it: the stack is gone afterwards.
   uint8_t error_status;
   /// Which hook of the main coroutine it has; see hooks.c.
   uint16_t hook_version;
@@ -218,14 +218,14 @@ struct flowlua_state {
   lua_State *volatile running;
   // Also read by the watchdog.
   _Atomic(flowlua_coroutine *) activity;
-  // What signals have asked for, in bits; see hooks.c.
+  // The requests of signals, in bits; see hooks.c.
   _Atomic(uint8_t) requests;
-  /// What an interruption raises: a reference, or 0 for a text.
+  /// The error that an interruption raises: a reference, or 0 for a text.
   int32_t interruption;
   /// Whether FLOWLUA_TERMINATE is asked for again once no coroutine of the scheduler executes.
   bool owes_termination;
   saved_hook saved_hooks[SAVED_HOOKS];
-  // What a script has set on the main coroutine: a reference, or 0; see hooks.c.
+  // The hook that a script has set on the main coroutine: a reference, or 0; see hooks.c.
   int32_t main_hook;
   int main_hook_mask;
   int main_hook_count;
@@ -259,24 +259,25 @@ struct flowlua_state {
   /// From so many bytes on, small blocks come from the pool: a small state would only touch more pages.
   /// 0 once it pays in any case.
   size_t pooled_from;
-  /// What it may hold without asking; 0 for no limit. It is `own_limit` or, in a state that shares a budget, at
-  /// most what the state was granted.
+  /// The memory that it may hold without asking; 0 for no limit. It is `own_limit` or, in a state that shares a
+  /// budget, at most what the state was granted.
   size_t memory_limit;
   /// The most that it may ever hold; 0 for no limit. Only a state with one takes room from its budget.
   size_t own_limit;
   flowlua_budget *budget;  // NULL without one
   size_t granted;
-  // What it was granted after it last returned all that it could, and after it did so when it had no work.
+  // The memory that it was granted after it last returned all that it could, and after it did so when it had no
+  // work.
   size_t settled, settled_idle;
   /// The refusals of the budget until then.
   size_t seen_refusals;
   /// If it uses less than this, it returns room; 0 without a budget.
   size_t returns_below;
-  /// What counted into the limit besides, when it was looked up last.
+  /// The other memory that counted into the limit, when it was looked up last.
   size_t memory_outside;
   /// How much more than its limit the state may hold; see `flowlua_begin_stop`.
   size_t stop_room;
-  // What was outside of the state after the last `flowlua_collect`, or less.
+  // The memory outside of the state after the last `flowlua_collect`, or less.
   size_t outside_collected;
   /// Whether the code that runs is to raise the error of lack of memory.
   bool is_beyond;
@@ -307,7 +308,7 @@ struct flowlua_state {
   void *sweep_sentinel;
   /// How large a userdata with an `object_block` is for the allocator; NO_OBJECT_SIZE where it can't know.
   size_t object_size;
-  /// What the allocator was asked for when the size was learnt.
+  /// The arguments of the allocator when the size was learnt.
   struct {
     lua_Alloc allocate;
     const void *block;
@@ -386,7 +387,7 @@ static inline void pool_from_now(flowlua_state *state) {
 
 static inline uint64_t size_bit(size_t size) { return (uint64_t)1 << size % 64; }
 
-/// What a userdata in a block of memory of `object_size` holds: it stands at the end.
+/// The content of a userdata in a block of memory of `object_size`: it is at the end.
 static inline object_block *object_in(const flowlua_state *state, void *memory) {
   return (object_block *)((char *)memory + state->object_size - sizeof(object_block));
 }
@@ -409,7 +410,7 @@ static inline void clear_flag(lua_State *L, uintptr_t flag) { EXTRA(L) &= ~flag;
 /// The state whose code runs on this thread; the signal handler and lua_resume look here.
 extern _Thread_local flowlua_state *flowlua_current;
 
-/// The innermost coroutine that executes and isn't that of a call; NULL without one.
+/// The innermost coroutine that executes and doesn't belong to a call; NULL without one.
 static inline flowlua_coroutine *scheduled_activity(const flowlua_state *state) {
   flowlua_coroutine *each = atomic_load_explicit(&state->activity, memory_order_relaxed);
   while (each != NULL && each->watch != NULL && each->watch->is_call) each = each->watch->caller;
@@ -546,7 +547,7 @@ void flowlua_hold_apart(flowlua_state *state, object_block *block, void *pointer
 /// Pushes the userdata of a Swift object: the one it already has, so that identity holds, or one of
 /// the reserve, which takes the reference over. false when there is none. [-0, +(0|1), -]
 bool flowlua_push_object(lua_State *L, flowlua_state *state, flowlua_value *value);
-/// The same, with a new userdata where need be. [-0, +1, m]
+/// Pushes an object, with a new userdata where need be. [-0, +1, m]
 void flowlua_require_object(lua_State *L, flowlua_state *state, flowlua_value *value);
 /// Called by the allocator when memory of the size of a userdata of ours is freed.
 void flowlua_object_freed(flowlua_state *state, void *memory);
@@ -559,8 +560,8 @@ void flowlua_release_held(flowlua_state *state);
 
 // values.c
 void flowlua_push_plain(lua_State *L, flowlua_state *state, const flowlua_value *value);
-/// Pushes what needs no memory, or only what was taken in advance; false for anything else. What it
-/// takes over it clears in the value. [-0, +(0|1), -]
+/// Pushes a value that needs no memory, or only memory taken in advance; false for any other. It clears in the
+/// value what it takes over. [-0, +(0|1), -]
 bool flowlua_push_light(lua_State *L, flowlua_state *state, flowlua_value *value);
 void flowlua_push_any(lua_State *L, flowlua_state *state, flowlua_value *value);
 /// The results of a call, wherever they are.
@@ -569,7 +570,7 @@ flowlua_value *flowlua_results_of(flowlua_call *call);
 int flowlua_push_heavy_body(lua_State *L);
 /// Reads a scalar at an index; false for anything else. [-0, +0, -]
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
-/// The same where the type of the value is known already.
+/// Reads a scalar of a type that the caller knows already.
 bool flowlua_read_scalar_of(lua_State *L, int index, int type, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
 
@@ -671,7 +672,7 @@ void flowlua_recycle(flowlua_state *state, flowlua_coroutine *coroutine);
 bool flowlua_is_refused(lua_State *L, int index);
 /// Replaces a function of a library, if there is that library, by one that raises an error. [-0, +0, m]
 void flowlua_refuse(lua_State *L, const char *library, const char *name);
-/// The same with all functions that these libraries don't have. [-0, +0, m]
+/// Sets refusals for all functions that these libraries don't have. [-0, +0, m]
 void flowlua_refuse_missing(lua_State *L, uint32_t libraries);
 
 // libraries.c

@@ -16,12 +16,12 @@
 extern "C" {
 #endif
 
-/// Reads a number in the form of JSON, which the caller has checked. What is too small for a float is 0.
-/// false for what is too large.
+/// Reads a number in the form of JSON, which the caller has checked. A number that is too small for a float is 0.
+/// false for one that is too large.
 bool flowlua_read_float(const char *_Nonnull text, size_t count, double *_Nonnull number);
 
-/// Writes the shortest text that reads back as the same finite float and isn't that of an integer, as
-/// Python writes it: `1.0`, `1e+16`. Returns its length.
+/// Writes the shortest text that reads back as the same finite float and can't be read as an integer, as Python
+/// writes it: `1.0`, `1e+16`. Returns its length.
 size_t flowlua_write_float(char *_Nonnull at, double number);
 
 /// Writes an integer; returns the length.

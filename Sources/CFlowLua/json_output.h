@@ -74,7 +74,7 @@ static inline bool json_put_float(json_output *out, lua_Number number) {
   return true;
 }
 
-/// What stands before a value of an array or object at a level. [-0, +0, m]
+/// Writes the separators before a value of an array or object at a level. [-0, +0, m]
 static inline bool json_begin_item(json_output *out, bool is_first, int32_t level) {
   if (!is_first && !json_put_byte(out, ',')) return false;
   return out->options->indent == 0 || flowlua_json_put_line(out, level);

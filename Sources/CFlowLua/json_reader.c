@@ -83,7 +83,7 @@ static bool fail(json_reader *r, const char *at, const char *problem) {
 
 // MARK: - Strings
 
-/// The value of four hexadecimal digits; -1 when they aren't. What ends the text is no digit.
+/// The value of four hexadecimal digits; -1 when they aren't. The byte that ends the text is no digit.
 static int32_t hex_digits(const char *at) {
   int32_t value = 0;
   for (int i = 0; i < 4; i++) {

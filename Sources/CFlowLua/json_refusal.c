@@ -67,7 +67,7 @@ bool flowlua_json_refuse_type(json_writer *w) {
   return flowlua_json_refuse(w, NULL, NULL);
 }
 
-/// What is wrong with the keys of the table at a place, which is on top. [-0, +0, -]
+/// The problem of the keys of the table at a place, which is on top. [-0, +0, -]
 static const char *problem_of_keys(json_writer *w, int place) {
   lua_State *L = w->L;
   bool has_string = false, has_integer = false, has_other = false;

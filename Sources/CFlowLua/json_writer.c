@@ -1,14 +1,14 @@
 // From Lua values to the bytes of JSON, without recursion and without running metamethods.
 //
-// Nearly all values are written from where Lua keeps them (json_direct.c), in half the time. What isn't
-// known there, and all that is refused, comes here, where everything goes by the API.
+// Nearly all values are written from where Lua keeps them (json_direct.c), in half the time. Values that aren't
+// known there, and all that are refused, come here, where everything goes by the API.
 #include "json_writer.h"
 
 #include "codec.h"
 #include "layout.h"
 
 enum {
-  /// What a writer needs on the stack at each level.
+  /// The room that a writer needs on the stack at each level.
   LEVEL_ROOM = 12,
 };
 

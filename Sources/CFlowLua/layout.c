@@ -124,7 +124,7 @@ static bool are_nodes_as_expected(lua_State *L) {
       lua_rawset(L, top + 1);
     }
   }
-  // What has no value any more isn't met.
+  // An entry that has no value any more isn't met.
   lua_pushboolean(L, true);
   lua_rawseti(L, top + 1, -1);
   lua_pushnil(L);

@@ -91,8 +91,8 @@ static inline size_t string_count(const string_layout *string) {
 }
 
 // layout.c
-/// Whether tables and strings are laid out so. What pointers to them show holds until the state is used
-/// again. [-0, +0, m]
+/// Whether tables and strings are laid out so. Pointers to them are valid until the state is used again. [-0, +0,
+/// m]
 bool flowlua_knows_layout(flowlua_state *state, lua_State *L);
 /// The slots of a table that has nothing but numbers as 1, 2, …; NULL for any other, or when it isn't
 /// known how to look. [-0, +0, m]

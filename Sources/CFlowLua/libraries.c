@@ -135,8 +135,8 @@ static void limit_package(lua_State *L) {
 
 // MARK: - C libraries
 
-/// A searcher of C libraries, or package.loadlib. What it returns will initialize the library, and with it OpenSSL,
-/// which threads of this process use at the exit, too. [-n, +n, e]
+/// A searcher of C libraries, or package.loadlib. The function that it returns will initialize the library, and
+/// with it OpenSSL, which threads of this process use at the exit, too. [-n, +n, e]
 static int load_native(lua_State *L) {
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
@@ -210,7 +210,7 @@ static void install_exit(lua_State *L, uint8_t exits) {
 
 // MARK: - Lines
 
-/// The same in each state of the process.
+/// Lua's own print, equal in each state of the process.
 static _Atomic(lua_CFunction) standard_print;
 
 /// print, with stdout for itself: otherwise parts of the lines of several threads are mixed. A metamethod may raise; then

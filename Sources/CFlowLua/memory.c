@@ -1,4 +1,4 @@
-// Memory that this target needs for itself, beside that of Lua. A test can make one request fail.
+// Memory that this target needs for itself, beside Lua's. A test can make one request fail.
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@ static _Thread_local uint64_t failing;
 
 static bool is_to_fail(void) { return failing != 0 && --failing == 0; }
 
-// As in CFlowSystem/allocation.c: for programs whose malloc isn't replaced.
+// Like CFlowSystem/allocation.c: for programs whose malloc isn't replaced.
 __attribute__((weak)) void *__real_malloc(size_t size) { return malloc(size); }
 __attribute__((weak)) void *__real_realloc(void *block, size_t size) {
   return realloc(block, size);
@@ -45,7 +45,7 @@ struct flowlua_budget {
   _Atomic(size_t) owners;
   /// SIZE_MAX for none.
   _Atomic(size_t) limit;
-  /// What the states were granted. It is beyond the limit when the limit has become lower, or when a state
+  /// The sum that the states were granted. It is beyond the limit when the limit has become lower, or when a state
   /// came with more than was left.
   _Atomic(size_t) taken;
   /// How often a state didn't get what it needed.
@@ -126,14 +126,14 @@ void flowlua_give_room(flowlua_budget *budget, size_t bytes) {
   atomic_fetch_sub_explicit(&budget->taken, bytes, memory_order_relaxed);
 }
 
-// What Lua leaves to its host when the system gives no more memory.
+// The check that Lua leaves to its host when the system gives no more memory.
 //
 // Lua survives an allocation that fails, Swift doesn't. So a state stops a few MiB before the end: when
-// it has grown by a step, it asks the system for a reserve, and gives it back at once. What can't be
-// had then is refused, and the script gets "not enough memory" while its host has enough to continue.
+// it has grown by a step, it asks the system for a reserve, and gives it back at once. Memory that can't be had
+// then is refused, and the script gets "not enough memory" while its host has enough to continue.
 
 enum {
-  /// What the host needs to handle an error of a script and to continue, with room for its own stack.
+  /// The memory that the host needs to handle an error of a script and to continue, with room for its own stack.
   RESERVE = 4 << 20,
   /// How far a state grows between two looks. Each thread may have a state: a few of them are less than
   /// the reserve.
@@ -159,7 +159,7 @@ bool flowlua_takes_reserve(flowlua_state *state, size_t held, size_t size) {
     state->looks_from = wanted + STEP;
     return false;
   }
-  // What malloc has taken from the system it keeps, mostly: after a collection the memory is there.
+  // malloc mostly keeps the system's memory: after a collection the memory is there.
   // Twice the reserve, as it is in pieces. It takes long to find out, so the next look is far away.
   size_t spare = mallinfo2().fordblks;
   if (spare / 2 > RESERVE && more < spare - 2 * RESERVE) {
@@ -167,7 +167,7 @@ bool flowlua_takes_reserve(flowlua_state *state, size_t held, size_t size) {
     state->looks_from = wanted + (distance > STEP ? distance : STEP);
     return false;
   }
-  // What Lua collects now is its own again, a bit less than all: were it none, each small block that
+  // The memory that Lua collects now is its own again, a bit less than all: were it none, each small block that
   // handling the error takes would be refused, and make Lua collect everything once more.
   state->looks_from = state->memory_used > SLACK ? state->memory_used - SLACK : 0;
   return true;

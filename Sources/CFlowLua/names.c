@@ -1,4 +1,4 @@
-// What goes by a name instead of its content: modules, their fields, the globals, and metatables.
+// Values that go by a name instead of their content: modules, their fields, the globals, and metatables.
 #include "codec.h"
 
 // MARK: - Writing
@@ -239,7 +239,7 @@ void flowlua_note_library(encoder *e, lua_State *L, int library, const char *nam
   lua_settop(L, top);
 }
 
-/// The same for a value that has a name, if it is a library. It and the bytes of its name are on top. [-0, +0, m]
+/// Notes a value that has a name, if it is a library. It and the bytes of its name are on top. [-0, +0, m]
 static void note_reached(encoder *e, lua_State *L) {
   size_t count;
   if (*lua_tolstring(L, -1, NULL) != TAG_MODULE) return;
@@ -316,7 +316,7 @@ static bool push_place(lua_State *L, int table) {
   return is_found;
 }
 
-/// Whether the value on top is that of a reference. [-0, +0, -]
+/// Whether the value on top is the one of a reference. [-0, +0, -]
 static bool is_referenced(encoder *e, lua_State *L, int32_t reference) {
   if (reference == 0) return false;
   flowlua_push_reference(e->state, L, reference);

@@ -6,8 +6,8 @@
 // The userdata have no finalizers: Lua would keep each for a round of its collector more, and call it,
 // which takes longer than all else that is done for it. Instead the allocator tells when one is freed.
 // That is in the middle of Lua's work, so the Swift reference is only noted there. It is given back by
-// one finalizer for all, that of the sweep sentinel: a userdata that nobody holds, and that gets its finalizer again in each
-// round.
+// one finalizer for all, of the sweep sentinel: a userdata that nobody holds, and that gets its finalizer again in
+// each round.
 #include <stdlib.h>
 
 #include "internal.h"
@@ -75,7 +75,7 @@ static inline void ensure_sentinel(lua_State *L, flowlua_state *state) {
 // buckets for each place, so that searches stay short.
 
 /// Objects that are neighbours in memory, as those made one after another are, have buckets that are:
-/// the caches then know the next one. What the mask cuts off moves each stretch of memory as a whole.
+/// the caches then know the next one. The bits that the mask cuts off move each stretch of memory as a whole.
 static uint32_t first_bucket(const flowlua_state *state, const void *pointer) {
   uint64_t unit = (uintptr_t)pointer >> 4;
   uint64_t stretch = (unit >> state->bucket_bits) * 0x9E3779B97F4A7C15u >> 32;
@@ -184,9 +184,9 @@ void flowlua_release_held(flowlua_state *state) {
 
 /// Notes that the Swift reference of a userdata is to be given back.
 static void end_object(flowlua_state *state, object_block *block) {
-  // What takes the memory next may leave it as it is.
+  // The next owner of the memory may leave it as it is.
   block->magic = 0;
-  // What is left when the state is closed is given back then.
+  // Objects that are left when the state is closed are given back then.
   if (block->pointer == NULL || state->closing) return;
   // Only what was written here by us gets so far; yet a list of places must never be wrong.
   if (block->slot >= state->held_count || state->held[block->slot].pointer != block->pointer)
@@ -243,7 +243,8 @@ static int sentinel_end(lua_State *L) {
     make_sentinel(L, state);
     return 0;
   }
-  // The same one again: a new one needs memory, of which there may be none before this one gives some back.
+  // It is the sentinel that was collected: a new one needs memory, of which there may be none before this one gives
+  // some back.
   lua_settop(L, 1);
   lua_pushvalue(state->anchor, ANCHOR_SENTINEL);
   lua_xmove(state->anchor, L, 1);
@@ -297,7 +298,7 @@ void flowlua_prepare_objects(lua_State *L) {
 }
 // MARK: - Pushing objects
 
-/// What `new_object` needs on the stack. [-0, +2, -]
+/// Pushes the values that `new_object` needs on the stack. [-0, +2, -]
 static void push_tables(lua_State *L, flowlua_state *state, int32_t type) {
   lua_pushvalue(state->anchor, ANCHOR_OBJECTS);
   lua_xmove(state->anchor, L, 1);

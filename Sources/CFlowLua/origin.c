@@ -19,7 +19,7 @@ typedef struct frame_layout {
   const uint32_t *instruction;
 } frame_layout;
 
-/// What `note_frame` has seen.
+/// The observations of `note_frame`.
 typedef struct frame_notes {
   int count;
   bool is_as_expected;
@@ -122,7 +122,7 @@ static uint64_t remembered_origin(const flowlua_state *state, const lua_Debug *f
 static uint64_t find_origin(flowlua_state *state, lua_State *L, lua_Debug *frame) {
   // First, as it may have a finalizer run that comes here.
   if (state->frames == LAYOUT_UNKNOWN) learn_frames(state, L);
-  // As in flowlua_where, but for the function, for which a C function has room.
+  // Like flowlua_where, but for the function, for which a C function has room.
   lua_getinfo(L, "fl", frame);
   const void *function = lua_topointer(L, -1);
   lua_settop(L, -2);

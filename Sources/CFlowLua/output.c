@@ -9,7 +9,7 @@
 
 enum { PRINT, WARN, IO_WRITE, IO_READ, FILE_WRITE, FILE_READ, IO_POPEN, OS_EXECUTE, FUNCTIONS };
 
-// The same in each state of the process: set for the first one, and only read from then on.
+// Lua's own functions, equal in each state of the process: set for the first one, and only read from then on.
 static lua_CFunction originals[FUNCTIONS];
 static flowlua_output_guard guard;
 

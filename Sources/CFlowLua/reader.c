@@ -1,4 +1,4 @@
-// What a decoder reads from, and the objects that were announced to it.
+// The bytes that a decoder reads, and the objects that were announced to it.
 #include <stdlib.h>
 
 #include "codec.h"
@@ -17,7 +17,7 @@ void flowlua_reader_open(
 void flowlua_reader_close(flowlua_reader *r) {
   if (r->objects != r->few) free(r->objects);
   free(r->cells);
-  // What an error kept from becoming a value.
+  // A value that an error kept from becoming one of Lua.
   flowlua_dispose(r->state, &r->held);
 }
 

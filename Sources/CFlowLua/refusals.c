@@ -154,7 +154,7 @@ static int io_tmpfile(lua_State *L) {
   return 1;
 }
 
-/// What a state has to know of the sandbox.
+/// The settings of the sandbox that a state has to know.
 typedef struct {
   bool denies_programs;
   const char *folder;

@@ -1,4 +1,4 @@
-// What a log line shows of a value: short, deterministic, and without running a script's code but
+// Writes a value as a log line shows it: short, deterministic, and without running a script's code but
 // its __tostring.
 #include <stdio.h>
 
@@ -168,7 +168,7 @@ static void render_value(lua_State *L, rendering *text, const enclosing *outer) 
   lua_settop(L, value);
   bool is_null = lua_type(L, value) == LUA_TLIGHTUSERDATA && lua_touserdata(L, value) == NULL;
   if (lua_type(L, value) == LUA_TTABLE && !own_text) render_table(L, text, outer);
-  // That of JSON.
+  // The null of JSON.
   else if (is_null && !own_text) append_literal(text, "null");
   else append_tostring(L, text);
 }

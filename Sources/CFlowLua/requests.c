@@ -1,4 +1,4 @@
-// What signals and other threads have asked of a state, in bits.
+// The requests of signals and other threads to a state, in bits.
 #include "internal.h"
 
 bool flowlua_has_request(const flowlua_state *state) {

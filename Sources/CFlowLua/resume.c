@@ -56,7 +56,7 @@ static bool is_interposed(lua_State *L) {
 }
 
 bool flowlua_resume_is_ours(lua_State *L) {
-  // The same for all states of the process: only the first one looks.
+  // The result is equal for all states of the process: only the first one looks.
   enum { UNKNOWN, OURS, FOREIGN };
   static atomic_int known = UNKNOWN;
   if (atomic_load(&known) == UNKNOWN) atomic_store(&known, is_interposed(L) ? OURS : FOREIGN);

@@ -90,7 +90,7 @@ typedef struct dump_reader {
 } dump_reader;
 
 enum {
-  /// What stands before the number of upvalues: signature, version, format, check data, three sizes and
+  /// The bytes before the number of upvalues: signature, version, format, check data, three sizes and
   /// two numbers.
   DUMP_HEADER = 4 + 1 + 1 + 6 + 3 + sizeof(lua_Integer) + sizeof(lua_Number),
   /// The size of an instruction.
@@ -270,7 +270,7 @@ static int close_with_state(lua_State *L) {
   if (!state_of(L)->closing) return 0;
   lua_pushcfunction(L, close_locals);
   lua_pushvalue(L, 1);
-  // Without a message handler: that of what called os.exit isn't on the stack any more.
+  // Without a message handler: the code that called os.exit isn't on the stack any more.
   lua_pcall(L, 1, 0, 0);
   return 0;
 }

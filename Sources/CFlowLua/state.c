@@ -5,10 +5,10 @@
 
 #include "internal.h"
 
-/// What stands on the anchor, a batch of handles, and a few values in transit.
+/// The references on the anchor, a batch of handles, and a few values in transit.
 enum { ANCHOR_ROOM = 128 };
 
-/// What the set-up needs, and the reason for which the state is of no use.
+/// The argument of the set-up, and the reason for which the state is of no use.
 typedef struct set_up_argument {
   const flowlua_configuration *configuration;
   const char *problem;

@@ -100,7 +100,7 @@ static void look_at(int64_t time) {
   else pthread_cond_signal(&changed);
 }
 
-/// What the watchdog's thread does, in a signal handler.
+/// The work of the watchdog's thread, in a signal handler.
 static void look_by_timer(void) {
   // The code that was interrupted may hold the lock: it continues before the next look.
   if (pthread_mutex_trylock(&lock) != 0) {
@@ -498,8 +498,8 @@ void flowlua_end_enclosure(flowlua_state *state, flowlua_coroutine *coroutine) {
   flowlua_arm_stop(state->running);
 }
 
-/// What belongs to a coroutine that has been asked to stop ends; what it does about that counts into the
-/// grace of that coroutine.
+/// Stops the coroutines that a stopped one encloses; the time that they take to end counts into the grace of that
+/// one.
 void flowlua_stop_enclosed(flowlua_state *state) {
   if (state->enclosure_count == 0) return;
   state->enclosure_stopped = true;

@@ -169,8 +169,8 @@ int32_t flowlua_each_field(
 // Views of tables: they show a table and refuse to be changed.
 //
 // A view of a table that isn't empty has one entry, from an address of ours to the table it shows, or to an
-// object that is read key by key until something wants all of it. What reads tables without metamethods thus
-// meets a key that no data has and doesn't take the view for an empty table. `next(view)` distinguishes an
+// object that is read key by key until something wants all of it. A function that reads tables without metamethods
+// thus meets a key that no data has and doesn't take the view for an empty table. `next(view)` distinguishes an
 // empty one from others; `pairs` iterates over it.
 
 const char flowlua_view_key;
@@ -249,7 +249,7 @@ static int view_next(lua_State *L) {
   return 1;
 }
 
-/// `__pairs`. What is walked is the table itself, so that only the first call has to look for it.
+/// `__pairs`. It walks the table itself, so that only the first call has to look for it.
 static int view_pairs(lua_State *L) {
   lua_settop(L, 1);
   lua_pushcfunction(L, view_next);

@@ -45,7 +45,7 @@ static bool find_name(const table_layout *loaded, const void *function, function
 }
 
 /// Adds what luaL_traceback makes of a name: a text of C, which ends at a byte 0, without the module of the
-/// globals. Nothing is called between the reading of the keys and that of their bytes, so they still exist.
+/// globals. Nothing is called between the reading of the keys and the reading of their bytes, so they still exist.
 /// [-0, +0, m]
 static void add_name(lua_State *L, luaL_Buffer *text, const function_name *name) {
   static const char globals[] = LUA_GNAME ".";

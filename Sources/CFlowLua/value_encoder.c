@@ -45,7 +45,7 @@ bool flowlua_encode_function(encoder *e, lua_State *L, bool by_name) {
 static bool encode_table(encoder *e, lua_State *L) {
   uint32_t index;
   if (flowlua_push_viewed(L, -1)) {
-    // What it shows goes as the copy that it is.
+    // A view goes as the copy of the table that it shows.
     bool done = encode_table(e, L);
     lua_settop(L, -2);
     return done;

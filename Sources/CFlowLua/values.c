@@ -72,7 +72,7 @@ bool flowlua_push_light(lua_State *L, flowlua_state *state, flowlua_value *value
   }
 }
 
-/// Pushes any value. What it takes over it clears in the value. [-0, +1, m]
+/// Pushes any value. It clears in the value what it takes over. [-0, +1, m]
 void flowlua_push_any(lua_State *L, flowlua_state *state, flowlua_value *value) {
   switch (value->kind) {
   case FLOWLUA_OBJECT: flowlua_require_object(L, state, value); break;
@@ -104,7 +104,7 @@ int32_t flowlua_push_protected(flowlua_state *state, const flowlua_value *value)
   lua_State *L = state->running;
   int32_t status = flowlua_make_room(state, L, 2);
   if (status == LUA_OK) {
-    // What needs no memory needs no protection.
+    // A value that needs no memory needs no protection.
     if (!flowlua_push_light(L, state, &taken)) status = flowlua_protect(state, push_value, &taken);
   }
   flowlua_dispose(state, &taken);
@@ -173,7 +173,7 @@ bool flowlua_push_handle(flowlua_state *state, lua_State *L, uint32_t slot, uint
 bool flowlua_handle(
     flowlua_state *state, lua_State *L, int32_t index, int32_t type, uint32_t *slot,
     uint64_t *generation) {
-  // As in flowlua_block_at.
+  // Like flowlua_block_at.
   if (lua_rawlen(L, index) != sizeof(handle_block)) return false;
   const handle_block *block = lua_touserdata(L, index);
   if (block == NULL || block->magic != handle_magic(state, type)) return false;
@@ -276,7 +276,7 @@ bool flowlua_in_finalizer(lua_State *L) {
 
 // Marked values: what a function of a script returns when it has more to return than a value.
 
-/// What a marked value holds besides the value; recognized by content, as all userdata of ours.
+/// The content of a marked value besides the value; recognized by its magic, as all userdata of ours.
 typedef struct mark_block {
   uint64_t magic;
   int32_t mark;

@@ -26,7 +26,7 @@ extern "C" {
 
 // MARK: - Values that cross
 
-/// What a `flowlua_value` holds.
+/// The kinds of a `flowlua_value`.
 enum {
   FLOWLUA_NIL = 0,
   FLOWLUA_BOOLEAN = 1,
@@ -60,7 +60,7 @@ typedef struct flowlua_call {
   flowlua_state *_Nonnull state;
   /// The state's context.
   void *_Nonnull context;
-  /// What the closure was made with: which Swift function to call.
+  /// The number that the closure was made with: the Swift function to call.
   int32_t function;
   int32_t argument_count;
   int32_t result_count;
@@ -87,7 +87,7 @@ static inline char *_Nonnull flowlua_call_bytes(flowlua_call *_Nonnull call) {
   return call->inline_bytes;
 }
 
-/// What Swift returns from a call.
+/// The kinds of return from a call of Swift.
 enum {
   FLOWLUA_RETURN = 0,  // push the results
   FLOWLUA_RAISE = 1,   // raise result 0
@@ -113,7 +113,7 @@ typedef struct flowlua_direct_call {
   uint64_t generation;
   uint32_t slot;
   bool has_value;
-  /// What is kept for the interned string.
+  /// The key of the interned string.
   int64_t key;
   /// The last argument: a scalar, a string whose bytes are lent or, as FLOWLUA_ARGUMENT, a function.
   /// Afterwards the result: a scalar, an object, or a string. That is in `text` if there is a pointer, else on
@@ -160,7 +160,7 @@ typedef struct flowlua_callbacks {
   /// The bytes outside of the state that count into its limit: exactly if they are more than `room`, else
   /// perhaps fewer. It may not use the state.
   size_t (*_Nonnull outside)(flowlua_state *_Nonnull, size_t room);
-  /// Another thread wants the owner to look at what it has sent, while Lua code runs: called as above.
+  /// Called as above while Lua code runs, when another thread wants the owner to look at its messages.
   void (*_Nonnull attend)(flowlua_state *_Nonnull);
   /// A script writes to standard output or standard error, in a state with `flowlua_capture_output`. It may not
   /// use the state.
@@ -187,7 +187,7 @@ typedef struct flowlua_configuration {
   bool generational;
   /// The libraries read no environment variables.
   bool ignores_environment;
-  /// What os.exit does.
+  /// The effect of os.exit.
   uint8_t exits;
   /// For tests: the allocation that fails once, counted from 1; 0 for none.
   uint64_t failing_allocation;
@@ -195,7 +195,7 @@ typedef struct flowlua_configuration {
   uint32_t withheld;
 } flowlua_configuration;
 
-/// The standard libraries. What is named SAFE is the part of a library that reaches nothing outside of the
+/// The standard libraries. SAFE names the part of a library that reaches nothing outside of the
 /// state; the bit of the same name without it is the rest of that library.
 enum {
   FLOWLUA_LIBRARY_SAFE_BASE = 1,
@@ -217,7 +217,7 @@ enum {
   FLOWLUA_LIBRARY_PROGRAMS = 32768,  // the functions of `os` and `io` that start programs
 };
 
-/// What os.exit does: it ends the process, or raises an error that names the host, or workers.
+/// The effect of os.exit: it ends the process, or raises an error that names the host, or workers.
 enum { FLOWLUA_EXITS = 0, FLOWLUA_EXIT_REFUSED = 1, FLOWLUA_EXIT_OF_WORKER = 2 };
 
 /// Whether a state with certain libraries has a function, such as "os" and "time", or "_G" and "print". Methods of
@@ -225,7 +225,7 @@ enum { FLOWLUA_EXITS = 0, FLOWLUA_EXIT_REFUSED = 1, FLOWLUA_EXIT_OF_WORKER = 2 }
 bool flowlua_has_function(
     uint32_t libraries, const char *_Nonnull library, const char *_Nonnull name);
 
-/// What leans on more than liblua promises, in bits. Each is checked before it is used.
+/// Mechanisms that lean on more than liblua promises, in bits. Each is checked before it is used.
 enum {
   FLOWLUA_INTERPOSED_RESUME = 1,  // without it no state can be made
   FLOWLUA_TABLE_LAYOUT = 2,       // without it tables are read by the API
@@ -239,13 +239,13 @@ enum {
 flowlua_state *_Nullable flowlua_open(
     const flowlua_configuration *_Nonnull configuration,
     const flowlua_callbacks *_Nonnull callbacks, const char *_Nullable *_Nonnull problem);
-/// What the callbacks find the Swift side by.
+/// Sets the pointer by which the callbacks find the Swift side.
 void flowlua_set_context(flowlua_state *_Nonnull state, void *_Nullable context);
 /// Closes the state: `__gc`s and pending `__close`s of the main coroutine run.
 void flowlua_close(flowlua_state *_Nonnull state);
 /// Releases what the coroutines of a closed state waited for, and of the objects that it had. A wait
-/// knows what continues after it, and that one may hold the state. What goes with it must find the state
-/// closed: its values are gone.
+/// knows the coroutine that continues after it, which may hold the state. Objects that are released then must find
+/// the state closed: its values are gone.
 void flowlua_drop_leftovers(flowlua_state *_Nonnull state);
 /// Frees a closed state.
 void flowlua_free(flowlua_state *_Nonnull state);
@@ -279,7 +279,7 @@ size_t flowlua_budget_limit(const flowlua_budget *_Nonnull budget);
 /// The bytes that all states together have taken: at least what they hold.
 size_t flowlua_budget_taken(const flowlua_budget *_Nonnull budget);
 /// Has a state share a budget as long as it has a limit of its own: what it holds, with what is outside of it,
-/// counts into both. What it holds by now is taken even if that is more than is left.
+/// counts into both. The memory that it holds by now is taken even if that is more than is left.
 void flowlua_share_budget(flowlua_state *_Nonnull state, flowlua_budget *_Nonnull budget);
 /// Whether the state should collect and then settle, because others need the room, or may: it has taken much
 /// more from its budget than after the last time or, in a state without work, than after the last time that it
@@ -333,7 +333,7 @@ void flowlua_pop(lua_State *_Nonnull L, int32_t n);
 int32_t flowlua_load(
     flowlua_state *_Nonnull state, const void *_Nonnull bytes, size_t count,
     const char *_Nonnull chunk_name, const char *_Nullable mode);
-/// The same of a chunk of the host's own, without lines: messages name the code that calls it.
+/// Loads a chunk of the host's own, without lines: messages name the code that calls it.
 /// [-0, +1, -]
 int32_t flowlua_load_own(
     flowlua_state *_Nonnull state, const void *_Nonnull bytes, size_t count,
@@ -346,7 +346,7 @@ int32_t flowlua_load_file(
 int32_t flowlua_call_function(
     flowlua_state *_Nonnull state, int32_t function, const flowlua_value *_Nullable arguments,
     int32_t count, bool traceback, int32_t *_Nonnull result_count);
-/// The same in parts: pushes the function; the caller pushes the arguments one by one. [-0, +1, -]
+/// Begins a call in parts: pushes the function; the caller pushes the arguments one by one. [-0, +1, -]
 int32_t flowlua_begin_call(flowlua_state *_Nonnull state, int32_t function);
 /// Calls the function with all that stands on top of it; `before` values stand below it.
 /// [-?, +results|1, -]
@@ -354,8 +354,8 @@ int32_t flowlua_finish_call(
     flowlua_state *_Nonnull state, int32_t before, int32_t *_Nonnull result_count);
 /// A coroutine with a function as its body. [-0, +1, -]
 int32_t flowlua_make_thread(flowlua_state *_Nonnull state, int32_t function);
-/// Resumes a coroutine of the script's own, as coroutine.resume; its waits are in place. What it has
-/// yielded or returned stands on the stack. [-0, +results|1, -]
+/// Resumes a coroutine of the script's own, as coroutine.resume; its waits are in place. The values that it has
+/// yielded or returned are on the stack. [-0, +results|1, -]
 int32_t flowlua_resume_thread(
     flowlua_state *_Nonnull state, int32_t thread, const flowlua_value *_Nullable arguments,
     int32_t count, bool *_Nonnull has_yielded, int32_t *_Nonnull result_count);
@@ -369,7 +369,7 @@ enum {
 int32_t flowlua_thread_status(flowlua_state *_Nonnull state, int32_t thread);
 /// As coroutine.close; what a cleanup raises is the error. [-0, +0|1, -]
 int32_t flowlua_close_thread(flowlua_state *_Nonnull state, int32_t thread);
-/// The same for a script of the stand-alone interpreter: its arguments are those that the global table
+/// Calls a script of the stand-alone interpreter: its arguments are those that the global table
 /// `arg` holds, its results are dropped. [-0, +0|1, -]
 int32_t flowlua_call_script(flowlua_state *_Nonnull state, int32_t function);
 /// Calls what a global variable holds. [-0, +results|1, -]
@@ -383,7 +383,7 @@ int32_t flowlua_assign_global(
 /// Reads a global variable, with metamethods. [-0, +1, -]
 int32_t flowlua_read_global(flowlua_state *_Nonnull state, const char *_Nonnull name);
 
-/// What is done around the output of scripts to the terminal; on any thread that runs one.
+/// Calls around the output of scripts to the terminal; on any thread that runs one.
 typedef struct flowlua_output_guard {
   /// Called before it.
   void (*_Nonnull hide)(void);
@@ -431,7 +431,7 @@ int32_t flowlua_get_field(
 int32_t flowlua_push_protected(flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value);
 /// `tostring` of a value, its `__tostring` included. [-0, +1, -]
 int32_t flowlua_tostring(flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value);
-/// What a log line shows of a value: tables as {1, 2, a = 3} with sorted keys and without
+/// Appends a value as a log line shows it: tables as {1, 2, a = 3} with sorted keys and without
 /// metamethods but `__tostring` and `__name`, at most `limit` characters. [-0, +1, -]
 int32_t flowlua_render(
     flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value, int32_t limit);
@@ -472,7 +472,7 @@ enum {
   /// It is mostly called with its object or handle and at most one scalar, string or function: such calls
   /// are `direct_call`s.
   FLOWLUA_DIRECT_FUNCTION,
-  /// The same with an interned string before that value.
+  /// It is mostly called with an interned string before that value, too.
   FLOWLUA_KEYED_FUNCTION,
 };
 
@@ -715,7 +715,7 @@ int32_t flowlua_guard_globals(flowlua_state *_Nonnull state);
 
 // MARK: - JSON
 
-/// What a reader does.
+/// The settings of a reader.
 typedef struct flowlua_json_reading {
   int32_t max_depth;
   /// null stays null as a member of an object, too; otherwise such a member is left out.
@@ -726,7 +726,7 @@ typedef struct flowlua_json_reading {
   bool is_strict;
 } flowlua_json_reading;
 
-/// What a writer does.
+/// The settings of a writer.
 typedef struct flowlua_json_writing {
   int32_t max_depth;
   /// Spaces a level; 0 for one line.
@@ -737,11 +737,11 @@ typedef struct flowlua_json_writing {
   /// Bytes that aren't UTF-8 become U+FFFD.
   bool replaces_invalid;
   bool is_ascii;
-  /// What a secret holds is written.
+  /// Whether the content of secrets is written.
   bool shows_secrets;
 } flowlua_json_writing;
 
-/// What is wrong with a text, or with a value.
+/// The mistake in a text, or in a value.
 typedef struct flowlua_json_error {
   /// `expected ',' or ']'`; of a value: what of it can't be written.
   const char *_Nullable problem;
@@ -821,7 +821,7 @@ typedef struct flowlua_csv_reading {
   int32_t type_count;
 } flowlua_csv_reading;
 
-/// What `flowlua_csv_decode` finds.
+/// The results of `flowlua_csv_decode`.
 enum {
   FLOWLUA_CSV_INCOMPLETE = 0,  // the row goes beyond the bytes
   FLOWLUA_CSV_ROW = 1,
@@ -856,7 +856,7 @@ typedef struct flowlua_csv_writing {
   bool ends_with_crlf;
 } flowlua_csv_writing;
 
-/// What of rows can't be written; a row or column of 0 isn't known.
+/// The value of rows that can't be written; a row or column of 0 isn't known.
 typedef struct flowlua_csv_problem {
   const char *_Nullable problem;
   char type_name[64];
@@ -994,7 +994,7 @@ bool flowlua_watch(
     flowlua_state *_Nonnull state, flowlua_coroutine *_Nonnull coroutine, int64_t deadline,
     int64_t grace);
 void flowlua_unwatch(flowlua_coroutine *_Nonnull coroutine);
-/// The same as `flowlua_watch` for the innermost coroutine that executes now and isn't that of a call; false
+/// Like `flowlua_watch`, for the innermost coroutine that executes now and doesn't belong to a call; false
 /// without one.
 bool flowlua_watch_activity(flowlua_state *_Nonnull state, int64_t deadline, int64_t grace);
 /// Stops all calls that execute, where no coroutine does to which they belong; false without one.
@@ -1004,7 +1004,7 @@ const flowlua_coroutine *_Nullable flowlua_activity(const flowlua_state *_Nonnul
 /// Whether that one has been asked to stop. It stops once its code continues, for which its wait in place
 /// has to end.
 bool flowlua_is_activity_stopped(const flowlua_state *_Nonnull state);
-/// Whether the running code is that of a `__close`, or of what one has called. [-0, +0, -]
+/// Whether the running code belongs to a `__close`, or to a function that one has called. [-0, +0, -]
 bool flowlua_state_runs_close(const flowlua_state *_Nonnull state);
 /// Whether such code may continue although the innermost coroutine, or one that encloses it, is being stopped:
 /// until the grace of that one is over, which begins now unless it has begun. Never where nobody watches it.
@@ -1040,8 +1040,8 @@ void flowlua_free_alarm(flowlua_alarm *_Nonnull alarm);
 
 // MARK: - Requests of signals
 
-/// What a signal can ask for: an error "interrupted!" in the coroutine that runs, the end of the
-/// process, a look at what has come, or, by the watchdog, the end of what a stopped coroutine encloses.
+/// The requests of a signal: an error "interrupted!" in the coroutine that runs, the end of the
+/// process, a look at what has come, or, by the watchdog, the end of the coroutines that a stopped one encloses.
 enum { FLOWLUA_INTERRUPT = 1, FLOWLUA_TERMINATE = 2, FLOWLUA_ATTEND = 4, FLOWLUA_STOP = 8 };
 
 /// Asks for something. Safe in a signal handler on the owner thread; the argument is the state, which
@@ -1068,7 +1068,7 @@ bool flowlua_take_request(flowlua_state *_Nonnull state, uint8_t what);
 /// Asks for the end of the process again as soon as no coroutine of the scheduler executes: the code
 /// below them may never wait.
 void flowlua_owe_termination(flowlua_state *_Nonnull state);
-/// Whether a coroutine that isn't that of a call is executing, below whatever runs now.
+/// Whether a coroutine that doesn't belong to a call is executing, below the code that runs now.
 bool flowlua_runs_scheduled(const flowlua_state *_Nonnull state);
 
 #ifdef __cplusplus
