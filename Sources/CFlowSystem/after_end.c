@@ -161,7 +161,7 @@ pid_t flowsystem_begin_helper(const char *name, int *output, int *lifeline) {
     errno = problem;
     return -1;
   }
-  // What waits to be written is written once.
+  // Output that waits in buffers is written once.
   fflush(NULL);
   pid_t child = fork();
   int problem = errno;

@@ -21,8 +21,8 @@ struct flowsystem_group {
   _Atomic(pid_t) target;
   /// Whether it has got SIGTERM, which may cut what a first one has begun.
   _Atomic(bool) is_told;
-  /// What it has started, if it was ever asked to end. Later programs of this place use it again, and it is never
-  /// freed, so that a handler can read it at any time.
+  /// The processes that it has started, if it was ever asked to end. Later programs of this place use it again, and
+  /// it is never freed, so that a handler can read it at any time.
   _Atomic(flowsystem_tree *) tree;
   struct flowsystem_group *next_free;
 };
@@ -78,7 +78,7 @@ static void tell_all(flowsystem_tree *started) {
       pid_t target = atomic_load(&each->groups[i].target);
       if (target == 0 || is_running(target) < 0) continue;
       if (started != NULL) {
-        // What has been asked to end may have lost the parent by which it was found.
+        // A program that has been asked to end may have lost the parent by which it was found.
         flowsystem_copy_tree(started, atomic_load(&each->groups[i].tree));
         flowsystem_plant_tree(started, target < 0 ? -target : target, target);
       }

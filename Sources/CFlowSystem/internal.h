@@ -47,7 +47,7 @@ flowsystem_tree *flowsystem_make_tree(void);
 /// Opens the descriptor of a tree; see flowsystem_tree_descriptor.
 void flowsystem_watch_tree(flowsystem_tree *tree);
 
-/// Adds a program and what it has started to a tree. Safe in a signal handler.
+/// Adds a program and the processes that it has started to a tree. Safe in a signal handler.
 void flowsystem_plant_tree(flowsystem_tree *tree, int root, int target);
 
 /// For a handler that meets a tree in use: how many of it are running, and SIGKILL for these. Nothing is changed.
@@ -67,7 +67,7 @@ int flowsystem_share_groups(void);
 void flowsystem_kill_groups(void);
 
 /// Leaves a child process that calls `then` once this one has ended, or has written a byte to `*lifeline`, and ends with it. It
-/// keeps no descriptor but `kept`, if that isn't negative, as its descriptor 1. Its name is that of `ps`. Returns its
+/// keeps no descriptor but `kept`, if that isn't negative, as its descriptor 1. `ps` shows its name. Returns its
 /// number, or -1 with `errno` set.
 pid_t flowsystem_leave_process(
     const char *name, int kept, void (*then)(const void *), const void *argument, int *lifeline);

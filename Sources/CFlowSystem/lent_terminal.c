@@ -28,7 +28,7 @@ int flowsystem_stopped_by(int pid) {
   return information.si_pid == 0 ? 0 : information.si_status;
 }
 
-/// Makes a group that of the foreground. The caller may be in the background, where that would stop it.
+/// Makes a group the foreground one. The caller may be in the background, where that would stop it.
 static bool give(pid_t group) {
   sigset_t stop, before;
   sigemptyset(&stop);

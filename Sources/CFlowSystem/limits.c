@@ -63,7 +63,7 @@ int64_t flowsystem_processor_time(void) {
   return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
-/// What a process says at its end.
+/// The message of a process at its end.
 typedef struct {
   const void *message;
   size_t size;
@@ -145,7 +145,7 @@ _Noreturn void flowsystem_exit_without_memory(void) {
 // Swift's runtime, libstdc++ and the code that the Swift compiler makes call malloc at hundreds of places that don't look
 // at what it returns, many of them before main. The release program calls these functions instead (`--wrap`, see
 // Package.swift), and never continues without memory: a handler of SIGSEGV or SIGILL couldn't distinguish one such fault
-// from another. What can do without the memory calls the `__real_` functions.
+// from another. Code that can do without the memory calls the `__real_` functions.
 
 void *__wrap_malloc(size_t size) {
   void *block = __real_malloc(size);

@@ -322,9 +322,10 @@ static void make_room(size_t length) {
     // The line's buffer grows by factors: one of these texts is the first that it has no room for.
     for (int i = 0; i < 32 && strlen(*rl.line_buffer) < wanted; i++) rl.insert_text(filler);
     if (strlen(*rl.line_buffer) >= wanted) room = wanted;
-    // What follows the line in its buffer is copied, too, up to a NUL: this text leaves one where the room ends.
+    // The bytes after the line in its buffer are copied, too, up to a NUL: this text leaves one where the room
+    // ends.
     rl.replace_line(filler, 0);
-    // The cursor stays within the line: that of the first part is at its end.
+    // The cursor stays within the line: the first part has it at its end.
     if (point < strlen(line)) {
       char next = line[point];
       line[point] = 0;
@@ -344,7 +345,7 @@ static void make_room_beside(size_t added) {
 
 // MARK: - Editing
 
-/// What one key may add to a line: a completion, or a word of the history.
+/// The most bytes that one key may add to a line: a completion, or a word of the history.
 enum { MOST_OF_A_KEY = 4096 };
 
 static void leave(void) {
@@ -499,7 +500,7 @@ static char **complete(const char *text, int start, int end) {
   match_count = match_capacity = 0;
   is_match_lost = false;
   callbacks.complete(callbacks.context, *rl.line_buffer, (size_t)start, (size_t)end);
-  // The common prefix of some of the matches may be longer than that of all.
+  // The common prefix of some of the matches may be longer than the one of all.
   char *common = match_count > 0 && !is_match_lost ? copy_common_prefix() : NULL;
   if (common == NULL) {
     for (size_t i = 1; i <= match_count; i++) free(matches[i]);

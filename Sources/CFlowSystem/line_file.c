@@ -104,8 +104,8 @@ static int write_lines(flowsystem_line_file *file, const char *bytes, size_t cou
   return problem;
 }
 
-/// Writes the queue that was taken, in pieces of whole lines. What a pipe takes at once isn't mixed with
-/// the output of other programs.
+/// Writes the queue that was taken, in pieces of whole lines. Bytes that a pipe takes at once aren't mixed with the
+/// output of other programs.
 static int write_queue(flowsystem_line_file *file, const char *bytes, size_t count) {
   size_t most = file->is_file ? (size_t)256 << 10 : PIPE_BUF;
   while (count > 0) {
@@ -279,7 +279,7 @@ int flowsystem_line_file_append(flowsystem_line_file *file, const char *line, si
   if (problem == 0) {
     if (was_empty || (was_small && file->count >= BATCH)) pthread_cond_signal(&file->changed);
   } else {
-    // What comes after a line that was dropped is dropped too: no reader sees a gap.
+    // Lines after a line that was dropped are dropped too: no reader sees a gap.
     file->problem = problem;
     file->dropped++;
   }

@@ -101,8 +101,8 @@ static const char *value_of(char *const *environment, const char *name) {
   return NULL;
 }
 
-/// Stores the path of a program that is found on the PATH of its own environment, which isn't that of this process. false
-/// when there is none.
+/// Stores the path of a program that is found on the PATH of its own environment, which differs from this
+/// process's. false when there is none.
 static bool find_program(const flowsystem_spawn_request *request, const char *path, char *found) {
   for (const char *at = path;; at++) {
     size_t count = strcspn(at, ":");

@@ -109,7 +109,7 @@ typedef struct member {
 struct flowsystem_tree {
   /// The program, and its group if it has one: they have got SIGTERM, or are about to.
   pid_t root, group;
-  /// Readable when a member has ended; -1 for none, as in a signal handler, which looks at them again and again.
+  /// Readable when a member has ended; -1 for none: a signal handler looks at them again and again.
   int wakeups;
   size_t count;
   member members[FLOWSYSTEM_MOST_MEMBERS];

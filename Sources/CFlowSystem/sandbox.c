@@ -127,7 +127,7 @@ static int drop_capabilities(void) {
 
 // MARK: - Entering
 
-// A sanitizer's runtime reads /proc/self/maps before the sandbox is closed, and that of the thread sanitizer has a thread
+// A sanitizer's runtime reads /proc/self/maps before the sandbox is closed, and the thread sanitizer's has a thread
 // of its own, which stays outside.
 #if __has_feature(thread_sanitizer)
 enum { RUNTIME_THREADS = 1 };

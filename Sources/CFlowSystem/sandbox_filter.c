@@ -160,7 +160,7 @@ static void refuse(filter *filter, int number, int problem) {
   fail(filter, problem);
 }
 
-/// What an argument of a call is compared with.
+/// The comparisons of an argument of a call.
 typedef enum comparison { IS, IS_NOT, HAS_ONE_OF } comparison;
 
 /// Refuses a call if an argument is this value, isn't it, or has one of these bits.
@@ -247,7 +247,7 @@ static void refuse_opens(filter *filter, uint32_t bits, uint32_t value) {
   }
 }
 
-/// What opens a file without a permission of Landlock's.
+/// Refuses calls that open a file without a permission of Landlock's.
 static void filter_opens(filter *filter, int version) {
   // Neither to read nor to write: the descriptor reaches the attributes of any file.
   refuse_opens(filter, O_ACCMODE, O_ACCMODE);

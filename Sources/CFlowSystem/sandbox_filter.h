@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/// Installs the filter for the calling thread. `version` is that of Landlock's interface: what the kernel's Landlock
-/// doesn't restrict yet, the filter does. Returns 0 or an errno.
+/// Installs the filter for the calling thread. `version` is the one of Landlock's interface: the filter restricts
+/// what the kernel's Landlock doesn't restrict yet. Returns 0 or an errno.
 int flowsystem_filter_calls(bool allows_network, bool allows_programs, int version);
 
 #endif

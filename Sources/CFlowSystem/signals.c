@@ -44,7 +44,7 @@ static _Atomic(bool) is_cleaning_up;
 enum { PATIENCE = 3 };
 
 static void set_handler(int number, void (*handler)(int), int flags) {
-  // Without SA_RESTART, as in the stand-alone interpreter: a read in which a script waits then
+  // Without SA_RESTART, like the stand-alone interpreter: a read in which a script waits then
   // ends.
   struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
   sigemptyset(&action.sa_mask);
@@ -151,7 +151,7 @@ static bool has_default(const struct sigaction *present) {
   return present->sa_handler == SIG_DFL || present->sa_handler == flowsystem_on_ending_signal;
 }
 
-/// What SIGALRM did before a termination.
+/// The action of SIGALRM before a termination.
 static struct sigaction alarm_before;
 
 static void on_termination(int number) {
@@ -190,7 +190,7 @@ void flowsystem_catch_interruption(
     flowsystem_request function, void *context, flowsystem_question is_asked) {
   interruption = (request){function, context, is_asked};
   asked_thread = pthread_self();
-  // Also if it was ignored, as in the stand-alone interpreter.
+  // Also if it was ignored, like the stand-alone interpreter.
   set_handler(SIGINT, on_interruption, 0);
 }
 

@@ -27,7 +27,7 @@ enum { AT_START, WITHIN_LINE, UNKNOWN };
 static atomic_int output_end;
 /// How many other programs use the terminal as this process does.
 static atomic_int guests;
-/// What is written at once.
+/// The bytes that are written at once.
 static char *buffer;
 static size_t capacity;
 

@@ -156,7 +156,7 @@ static bool release(int fd) {
   return ok;
 }
 
-/// Ends the writes of the other threads, as the timer's signal ends that of this one.
+/// Ends the writes of the other threads, as the timer's signal ends this one's.
 static void wake_threads(void) {
   int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
@@ -212,7 +212,7 @@ void flowsystem_release_stuck_streams(void) {
   set_handler(SA_RESTART);
   struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = LOOK_SIGNAL};
   event._sigev_un._tid = getpid();
-  // Not that of the C library, which may allocate memory.
+  // Not the function of the C library, which may allocate memory.
   if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer) != 0) return;
   has_timer = true;
   look_after(patience);

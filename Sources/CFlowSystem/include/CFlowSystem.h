@@ -25,8 +25,8 @@ int flowsystem_wait_readable(int fd, int64_t timeout_ns);
 /// Waits for one of two descriptors, of which `other` may be -1.
 int flowsystem_wait_readable_any(int fd, int other, int64_t timeout_ns);
 
-/// The code that a blocked thread keeps from running: none, that of Swift's cooperative pool, or that of the
-/// main actor.
+/// The code that a blocked thread keeps from running: none, the code of Swift's cooperative pool, or of the main
+/// actor.
 typedef enum flowsystem_place {
   FLOWSYSTEM_OWN_THREAD,
   FLOWSYSTEM_POOL_THREAD,
@@ -73,7 +73,7 @@ void flowsystem_epoll_remove(int epoll, int fd);
 typedef struct flowsystem_ready {
   /// The tag with which it was added.
   uint64_t tag;
-  /// What it is ready for; an error, or the end of the other side, counts as both.
+  /// The operations that it is ready for; an error, or the end of the other side, counts as both.
   bool reading;
   bool writing;
 } flowsystem_ready;
@@ -145,7 +145,8 @@ typedef struct flowsystem_tree flowsystem_tree;
 /// Finds what a program has started. NULL without memory.
 flowsystem_tree *flowsystem_find_tree(flowsystem_group *group, int pid, int target);
 
-/// Asks a program to end: SIGTERM to its group, once. Returns what it has started, or NULL without memory.
+/// Asks a program to end: SIGTERM to its group, once. Returns the processes that it has started, or NULL without
+/// memory.
 flowsystem_tree *flowsystem_end_program(flowsystem_group *group, int pid, int target);
 
 /// A descriptor that is readable when a process of the tree has ended, until the next call of flowsystem_tell_tree; -1
@@ -169,7 +170,7 @@ void flowsystem_clear_tree(flowsystem_tree *tree);
 void flowsystem_end_programs_with_process(void);
 
 /// Handles the signals that end this process by default, if the program has asked for that: from now on, not only from
-/// the first program on. What has been noted as temporary is removed then, too.
+/// the first program on. Paths that are noted as temporary are removed then, too.
 void flowsystem_watch_end(void);
 
 /// From now on programs are killed, with their child processes, also when this process is killed by SIGKILL: a process
@@ -416,7 +417,7 @@ void flowsystem_take_terminal_back(void);
 /// Hides the lines, in a signal handler that ends or pauses the process.
 void flowsystem_abandon_status(void);
 
-/// Makes signals that pause the process, such as that of Ctrl-Z, restore the terminal and hide the
+/// Makes signals that pause the process, such as Ctrl-Z's, restore the terminal and hide the
 /// status first, unless other code handles them.
 void flowsystem_catch_pauses(void);
 

@@ -50,7 +50,7 @@ typedef struct {
   int watch;
   /// The kinds of the change.
   uint32_t kinds;
-  /// The same number for both ends of a move; 0 for other changes.
+  /// A number that both ends of a move have in common; 0 for other changes.
   uint32_t cookie;
   /// The name of the entry in the folder, within the buffer; empty for a change of the folder.
   const uint8_t *name;
@@ -126,7 +126,7 @@ bool flowsystem_digest_finish(flowsystem_digest *digest, uint8_t *bytes, unsigne
 
 enum { FLOWSYSTEM_CIPHER_KEY = 32, FLOWSYSTEM_CIPHER_NONCE = 12, FLOWSYSTEM_CIPHER_TAG = 16 };
 
-/// What both directions need.
+/// The arguments of both directions.
 typedef struct {
   /// FLOWSYSTEM_CIPHER_KEY bytes.
   const uint8_t *key;

@@ -8,7 +8,7 @@
 
 // MARK: - The sandbox
 
-/// What a grant allows, in bits: for a file, or for a folder with all that is in it.
+/// The operations that a grant allows, in bits: for a file, or for a folder with all that is in it.
 enum {
   FLOWSYSTEM_GRANT_READ = 1,
   /// To change, make, rename and remove.
@@ -25,7 +25,7 @@ typedef struct {
   uint8_t access;
 } flowsystem_grant;
 
-/// What a sandbox leaves to the process and its children.
+/// The rights that a sandbox leaves to the process and its children.
 typedef struct {
   const flowsystem_grant *grants;
   size_t grant_count;
@@ -99,8 +99,8 @@ uint64_t flowsystem_most_files(void);
 /// Limits the number of open descriptors of the process and its children. Returns 0 or an errno.
 int flowsystem_limit_files(uint64_t count);
 
-/// Limits the processor time of each child of the process, in seconds, and that of the process itself to `grace` more:
-/// the process has to notice by itself that it has used up the seconds. Returns 0 or an errno.
+/// Limits the processor time of each child of the process, in seconds, and the time of the process itself to
+/// `grace` more: the process has to notice by itself that it has used up the seconds. Returns 0 or an errno.
 int flowsystem_limit_processor_time(uint64_t seconds, uint64_t grace);
 
 /// The processor time that all threads of the process have used, in nanoseconds.
