@@ -161,9 +161,9 @@ extension StaticString: FlowText {
 /// Within this package a literal is bytes where nothing says otherwise: a text of a script that is put into a message for
 /// a parameter of any `FlowText` keeps its bytes. Programs that embed it aren't concerned.
 package typealias StringLiteralType = ByteString
-/// The same for a literal of one character.
+/// The type of a literal of one character.
 package typealias ExtendedGraphemeClusterType = ByteString
-/// The same for a literal of one code point.
+/// The type of a literal of one code point.
 package typealias UnicodeScalarType = ByteString
 
 // Comparisons with strings. None is disfavored: Swift would rather compare two values as `AnyHashable`, which are never equal.

@@ -127,7 +127,7 @@ package struct ByteReader {
     ByteString(try part())
   }
 
-  /// The same as `text`, for a name that is probably the expected one.
+  /// Reads a text like `text`, for a name that is probably the expected one.
   package mutating func name() throws(MalformedBytes) -> ByteString {
     let part = try part()
     if let expected, part.elementsEqual(expected.bytes) { return expected }
