@@ -1,7 +1,7 @@
 internal import CCurl
 public import FlowEngine
 
-/// What the requests to a service have in common, and limits for them. Confined to the thread of its
+/// The settings that the requests to a service have in common, and limits for them. Confined to the thread of its
 /// loop.
 public final class HTTPClient {
   /// The URL that paths are relative to.

@@ -16,7 +16,7 @@ public struct HTTPOp: OpConvertible {
   ///   - request: The request; names in braces in its URL are keys of the data bucket.
   ///   - key: The key that gets the body; nil for none.
   ///   - showsProgress: Whether the progress of the transfer is the op's.
-  ///   - makeKey: Makes the idempotency key of each attempt's request; nil for that of `request`. The
+  ///   - makeKey: Makes the idempotency key of each attempt's request; nil for the key of `request`. The
   ///     key should be the same in all attempts of an execution, and another in the next one.
   ///   - convert: Makes the value of a body; by default its bytes.
   /// - Throws: The mistake in the request.
@@ -136,7 +136,7 @@ private final class HTTPOpBody: OpBody {
     return .suspended
   }
 
-  /// What is sent and what is done with the response; not how long it may take, nor by which way.
+  /// The content of the request and the use of the response; not how long it may take, nor by which way.
   func codeForm() -> CodeForm? {
     var writer = CodeFormWriter("HTTPOp")
     writer.add(request.url)

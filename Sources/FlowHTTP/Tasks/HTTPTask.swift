@@ -33,7 +33,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     try self.init(request, client: client, requester: requester, at: nil, on: loop)
   }
 
-  /// The same for a request that the log shows at `place`, and that continues the loop's trace.
+  /// Makes a task for a request that the log shows at `place`, and that continues the loop's trace.
   package init(
     _ request: HTTPRequest, client: HTTPClient? = nil, requester: ObjectIdentifier? = nil,
     at place: WorkPlace?, on loop: EventLoop
@@ -70,7 +70,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     }
   }
 
-  /// What the task has started, which continues after it when the body is streamed.
+  /// The transfer that the task has started, which continues after it when the body is streamed.
   package var work: HTTPWork { HTTPWork(transfer) }
 
   public override var kindName: String { "http" }

@@ -63,7 +63,7 @@ struct HTTPHead {
   /// The range of the content that the response has.
   var range: ContentRange? { value("content-range").flatMap { ContentRange($0) } }
 
-  /// What identifies the version of the content exactly: an `If-Range` is compared with it.
+  /// The exact identity of the content's version: an `If-Range` is compared with it.
   var versionTag: ByteString? {
     if let tag = value("etag") {
       if !tag.hasPrefix("W/") { return tag }

@@ -45,11 +45,11 @@ struct HTTPHop {
       || (status == 301 || status == 302) && method.equals("POST")
   }
 
-  /// Goes where a response redirects to, which may be relative. Some statuses change the method, as in
-  /// browsers.
+  /// Follows the redirect of a response to a place, which may be relative. Some statuses change the method, as
+  /// browsers do.
   mutating func follow(_ location: ByteString, status: Int) throws(HTTPMisuse) {
     let next = try HTTPURL(location, relativeTo: url, encoding: true)
-    // Once gone elsewhere, the way back is that of the other server: it gets nothing either.
+    // Once gone elsewhere, the other server decides about the way back: it gets nothing either.
     if !next.hasOrigin(of: url) { isTrusted = false }
     if becomesGet(by: status) {
       method = "GET"

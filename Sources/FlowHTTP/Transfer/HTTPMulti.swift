@@ -189,7 +189,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
 
   /// Notes that a transfer has something to deliver after the library has returned.
   func touch(_ transfer: HTTPTransfer) {
-    // Outside, as in `remove`, the library has nothing new, and nobody would take it from the list.
+    // Outside, which `remove` may be, the library has nothing new, and nobody would take it from the list.
     guard isInside else { return }
     // Mostly the same again.
     if touched.last !== transfer { touched.append(transfer) }

@@ -2,7 +2,7 @@ internal import CCurl
 internal import FlowEngine
 internal import FlowSystem
 
-/// What the library calls: each function notes what has come.
+/// The functions that the library calls: each notes what has come.
 extension HTTPTransfer {
   /// The functions that the library calls.
   // Safe: nothing changes them.

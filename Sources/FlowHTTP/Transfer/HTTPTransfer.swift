@@ -18,7 +18,7 @@ final class HTTPTransfer {
   /// Called when the transfer doesn't use its place any more.
   @exclusivity(unchecked) var onLeave: (() -> Void)?
 
-  /// The task whose work this is: the request's, later that of its streamed body; nil after the end.
+  /// The task whose work this is: the request's, later its streamed body's; nil after the end.
   /// Not weak, as each retain of an object that is referred to weakly costs several times as much.
   @exclusivity(unchecked) var task: AnyFlowTask?
   /// Identifies the part of the program that has started the request.
@@ -80,7 +80,7 @@ final class HTTPTransfer {
   /// The seconds since it began.
   var elapsed: Duration { .nanoseconds(present - start) }
 
-  /// The present time: that of the loop's clock where no server is involved.
+  /// The present time: the loop's clock has it where no server is involved.
   private var present: Int64 { replacement == nil ? Self.now : loop.now() }
 
   // MARK: Start

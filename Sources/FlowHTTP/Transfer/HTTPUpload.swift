@@ -4,8 +4,8 @@ internal import FlowSystem
 /// A regular file, or a part of one, that is sent as a body, read while it is sent.
 final class HTTPUpload {
   private let descriptor: Int32
-  /// How many bytes are sent, as the file was when it was opened; -1 for a file whose bytes the system doesn't count, as
-  /// in /proc.
+  /// How many bytes are sent, as the file was when it was opened; -1 for a file whose bytes the system doesn't
+  /// count, such as one of /proc.
   let size: Int64
   private let first: Int64
   private var position: Int64 = 0
@@ -86,7 +86,7 @@ final class HTTPUpload {
 
 /// The body of a response, as far as it is kept.
 struct HTTPBodyBuffer {
-  /// What becomes of a body.
+  /// The use of a body.
   enum Kind {
     case memory, file, stream
     /// The start is kept for an error.
@@ -105,7 +105,7 @@ struct HTTPBodyBuffer {
   var held: HeldBytes?
   /// The number of bytes that have come.
   var size: Int64 = 0
-  /// What a file that is continued gets.
+  /// The range that a continued file gets.
   var range: ContentRange?
   /// The number of bytes of the request's body that were sent.
   var sent: Int64 = 0

@@ -4,7 +4,7 @@ internal import FlowEngine
 struct ContentRange: Equatable {
   /// The number of the first byte.
   let start: Int64
-  /// The number after that of the last byte.
+  /// The number after the last byte's.
   let end: Int64
   /// The size of the whole content; nil if the server doesn't know it.
   let total: Int64?

@@ -33,7 +33,7 @@ public struct HTTPPart: Sendable {
   public var content: Content
   /// The media type; nil for one that fits.
   public var type: ByteString?
-  /// The file name that the server gets; nil for that of the file, or none for bytes.
+  /// The file name that the server gets; nil for the file's own, or none for bytes.
   public var fileName: ByteString?
 
   /// Makes a part.
@@ -108,7 +108,7 @@ public struct HTTPRequest {
   public var url: ByteString
   /// The method; nil for GET, or POST when there is a body.
   public var method: ByteString?
-  /// What is added to the query of the URL: names and values, which are encoded.
+  /// The addition to the query of the URL: names and values, which are encoded.
   public var query: [(name: ByteString, value: ByteString)] {
     get { further?.fields.query ?? [] }
     set { change { $0.query = newValue } }
@@ -150,7 +150,7 @@ public struct HTTPRequest {
   public var redirects = 10
   /// Whether a redirect that turns the request into a GET is a failure instead, as it would lose the body.
   package var keepsMethod = false
-  /// The proxy, empty for none; nil for that of the environment.
+  /// The proxy, empty for none; nil for the environment's.
   public var proxy: ByteString? {
     get { further?.fields.proxy }
     set { change { $0.proxy = newValue } }
@@ -291,7 +291,7 @@ extension ByteString {
 }
 
 extension HTTPRequest {
-  /// The same with the headers of a trace, unless it has a `traceparent`: with the span at `place`, else with
+  /// The request with the headers of a trace, unless it has a `traceparent`: with the span at `place`, else with
   /// the one that the trace continues.
   func continuing(_ trace: TraceContext, at place: WorkPlace?) -> HTTPRequest {
     guard let traceparent = place?.traceparent ?? trace.traceparent,

@@ -6,7 +6,7 @@ internal import FlowSystem
 package struct HTTPMisuse: Error {
   /// The field of the request, by the name that scripts use.
   package let field: ByteString
-  /// What is wrong with it.
+  /// The mistake in it.
   package let problem: ByteString
 }
 
@@ -24,7 +24,7 @@ struct HTTPURL: Equatable {
   let isEncrypted: Bool
   let user: ByteString?
   let password: ByteString?
-  /// What the library says; nil for a plain URL, whose text says it.
+  /// The library's reading; nil for a plain URL, whose text says it.
   private let parsedOrigin: Origin?
 
   /// Reads a URL.
@@ -163,7 +163,7 @@ extension SecretTexts {
     if encoded != text { add(.bytes(encoded)) }
   }
 
-  /// Whether a secret is in a text that is sent, as it is or as in a URL.
+  /// Whether a secret is in a text that is sent, as it is or as a URL has it.
   func occur(inSent text: ByteString) -> Bool {
     occur(in: text)
       || exist && text.bytes.contains(UInt8(ascii: "%")) && occur(in: text.percentDecoded)
