@@ -18,7 +18,7 @@ package struct ProcessIdentity: Equatable, Sendable {
   package static let current = ProcessIdentity(
     pid: Int64(getpid()), host: hostName, boot: bootName, start: start(of: Int64(getpid())) ?? 0)
 
-  /// What is known about whether the process still exists.
+  /// The knowledge whether the process still exists.
   package enum Life {
     case alive
     case ended
@@ -30,7 +30,7 @@ package struct ProcessIdentity: Equatable, Sendable {
     let here = ProcessIdentity.current
     guard host == here.host else { return .unknown }
     if boot == here.boot { return isRunning ? .alive : .ended }
-    // The same machine after a restart, or another container on it.
+    // Either this machine after a restart, or another container on it.
     return isOfEarlierStart ? .ended : .unknown
   }
 
