@@ -63,7 +63,7 @@ package protocol TimedJob: LoopJob {
 
 /// The pending timers of a loop, ordered by deadline, then in the order in which they were added.
 ///
-/// A timer whose deadline isn't before that of the latest one is appended to a row, which needs no
+/// A timer whose deadline isn't before the latest one's is appended to a row, which needs no
 /// search: a thousand sleeps of the same length, for example. The others are in a heap with four
 /// children per node. Cancelled timers stay until they would be next, or until there are too many.
 final class TimerQueue {

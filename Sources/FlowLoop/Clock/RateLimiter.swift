@@ -24,8 +24,8 @@ public struct RateLimit: Sendable, Equatable {
 /// The period slides: however it is laid, it contains at most the limit's number of starts, as
 /// servers count requests. The first ones may start together.
 ///
-/// It keeps no time itself: each call gets the present time, in nanoseconds of any clock. A time
-/// before that of an earlier call counts as that one.
+/// It keeps no time itself: each call gets the present time, in nanoseconds of any clock. A time before an earlier
+/// call's counts as that one.
 package struct RateLimiter: Sendable {
   private let limit: Int
   private let period: Int64

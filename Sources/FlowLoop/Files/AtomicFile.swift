@@ -107,7 +107,7 @@ final class AtomicFile {
 
 /// The place where a file is written: a new file that is complete takes the place of the one that is there, in one step.
 ///
-/// What is there keeps its owner, permissions and extended attributes as far as the process may give them to the new
+/// The file's owner, permissions and extended attributes stay as far as the process may give them to the new
 /// file, and a symbolic link stays a link. A file that nothing can replace, because it is a mount of its own or its folder
 /// can't be written, is overwritten.
 package struct FileTarget {
@@ -205,8 +205,8 @@ package struct FileTarget {
     return 0
   }
 
-  /// Gives a complete file this place; returns an `errno`, or 0. `descriptor` is that of the file if it is open for reading,
-  /// as one that can't be renamed needs.
+  /// Gives a complete file this place; returns an `errno`, or 0. `descriptor` is the file's if it is open for
+  /// reading, as one that can't be renamed needs.
   package func replace(by temporary: ByteString) -> Int32 {
     let renamed = temporary.withCString { from in path.withCString { rename(from, $0) } }
     if renamed == .some(.some(0)) {

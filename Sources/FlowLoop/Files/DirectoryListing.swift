@@ -4,7 +4,7 @@ internal import FlowSystem
 package struct DirectoryListing: Sendable {
   /// An entry of a folder.
   package struct Entry: Sendable {
-    /// The path: that of the folder as it was given, a slash, and the path within it.
+    /// The path: the folder's as it was given, a slash, and the path within it.
     package let path: ByteString
     package let kind: FileKind
   }

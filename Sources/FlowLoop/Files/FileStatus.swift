@@ -112,8 +112,8 @@ package enum FileKind: UInt8, Sendable, CaseIterable {
   }
 }
 
-/// What the system changes with the content of a file: files with equal stamps have equal content, apart from one that
-/// was changed twice within the precision of the times.
+/// The values that the system changes with the content of a file: files with equal stamps have equal content, apart
+/// from one that was changed twice within the precision of the times.
 package struct FileStamp: Hashable, Sendable {
   package let device: UInt64
   package let inode: UInt64

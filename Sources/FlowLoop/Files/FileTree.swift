@@ -75,7 +75,7 @@ struct FileTree {
   /// - Parameters:
   ///   - follows: Whether the top may be a link to a folder.
   ///   - visitor: Notified of everything that is found.
-  /// - Throws: The visitor's error, or that of a folder which can't be read; the walk ignores folders
+  /// - Throws: The error of the visitor, or of a folder which can't be read; the walk ignores folders
   ///   that are removed meanwhile.
   func walk(follows: Bool, _ visitor: inout some FileTreeVisitor) throws(SystemError) {
     guard var current = DirectoryEntries.open(path, follows: follows) else { throw .nul(in: path) }

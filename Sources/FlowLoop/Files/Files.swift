@@ -54,7 +54,7 @@ package enum Files {
   }
 
   /// Adds content at the end of a file, which is made if it doesn't exist; it may also be a pipe or a
-  /// device. What was added before an error or a cancellation stays.
+  /// device. Bytes that were added before an error or a cancellation stay.
   package static func append(
     _ content: ByteString, to path: ByteString, _ cancellation: Cancellation
   ) throws(SystemError) {

@@ -41,7 +41,7 @@ package enum Folders {
     if result != 0 { throw SystemError("rename", path, to: target, errno) }
   }
 
-  /// The folder for temporary files: that of the environment variable `TMPDIR`, or `/tmp`.
+  /// The folder for temporary files: the environment variable `TMPDIR` names it, or it is `/tmp`.
   static var temporary: ByteString { environment("TMPDIR") ?? "/tmp" }
 
   /// Makes a new folder for temporary files, which only this user can open: in the folder of the
@@ -70,8 +70,8 @@ extension Sandbox {
   // Unsafe: see above.
   private nonisolated(unsafe) static var made: ByteString?
 
-  /// Makes a folder for temporary files, in that of `TMPDIR`, which is removed when the process ends, however it ends.
-  /// The process must have one thread.
+  /// Makes a folder for temporary files, in the folder of `TMPDIR`, which is removed when the process ends, however
+  /// it ends. The process must have one thread.
   package static func makeFolder() throws(SystemError) -> ByteString {
     if let made { return made }
     let path = try Folders.makeTemporary()
@@ -83,7 +83,7 @@ extension Sandbox {
     return path
   }
 
-  /// Makes a folder that of `TMPDIR`, for this process and its programs.
+  /// Lets `TMPDIR` name a folder, for this process and its programs.
   package static func useFolder(_ path: ByteString) {
     _ = path.withCString { setenv("TMPDIR" as String, $0, 1) }
     folder = path

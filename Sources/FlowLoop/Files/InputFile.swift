@@ -8,7 +8,7 @@ struct InputFile: ~Copyable {
   private let path: ByteString
   private let verb: String
 
-  /// Opens a file; `verb` is that of error messages.
+  /// Opens a file; error messages name `verb`.
   init(_ path: ByteString, verb: String) throws(SystemError) {
     // A pipe must not block the thread forever: it is opened without waiting for its other end.
     let opened = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }

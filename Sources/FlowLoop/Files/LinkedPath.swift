@@ -70,7 +70,7 @@ struct LinkedPath: Sendable, Equatable {
   }
 }
 
-/// What is watched of a path: its folders and, of a file, the links that lead to it.
+/// The watched parts of a path: its folders and, of a file, the links that lead to it.
 struct WatchScan: Sendable {
   /// The path of the folder that is watched.
   let top: ByteString

@@ -16,7 +16,7 @@ package final class TemporaryPaths: @unchecked Sendable {
 
   private struct Temporary {
     var isFolder: Bool
-    /// What a signal handler finds.
+    /// The list that a signal handler finds.
     var noted: OpaquePointer?
   }
 

@@ -46,7 +46,7 @@ final class ThreadLoop {
     flowsystem_set_current_loop(loop.map { Self.address($0) })
   }
 
-  /// Compared only: the address of a loop that was released can be that of a new one, which is then as current.
+  /// Compared only: the address of a loop that was released can belong to a new one, which is then as current.
   private static func address(_ loop: AnyObject) -> UnsafeMutableRawPointer {
     Unmanaged.passUnretained(loop).toOpaque()
   }

@@ -346,7 +346,7 @@ package final class ChildProcess: ProcessLineSource {
     input?.end()
     advance()
     guard isPending else { return }
-    // The program has become that of another user, or waits within the system: nobody can end it.
+    // The program belongs to another user now, or waits within the system: nobody can end it.
     wait(.seconds(1)) { [unowned self] in leave(problem) }
   }
 
@@ -387,7 +387,7 @@ package final class ChildProcess: ProcessLineSource {
   /// Forgets the program, and takes its status; nil when other code has taken it.
   private func takeStatus() -> Int32? {
     var status: Int32 = 0
-    // Its place may be that of another program afterwards.
+    // Another program may have its place afterwards.
     endTree()
     let isReaped = flowsystem_reap(pid, group, &status)
     forget()
@@ -454,8 +454,8 @@ package final class ChildProcess: ProcessLineSource {
   }
 }
 
-/// Notifies a child process of its exit, or of that of what it has started. (The child holds the watch, so this must not
-/// hold the child.)
+/// Notifies a child process of its exit, or of the exit of a program that it has started. (The child holds the
+/// watch, so this must not hold the child.)
 private final class ProcessChange: LoopJob {
   private weak var child: ChildProcess?
   private let isExit: Bool

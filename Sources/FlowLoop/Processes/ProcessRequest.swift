@@ -85,7 +85,7 @@ public struct ProcessRequest: Sendable {
   /// Whether an output of it is one of this process.
   var sharesOutput: Bool { !capturesOutput && !tees && destination == nil }
 
-  /// What passes the output on, line by line; nil where nothing does.
+  /// The reader that passes the output on, line by line; nil where nothing does.
   func makeTee() -> ProcessTee? {
     if tees { return ProcessTee(label ?? programName, to: destination) }
     // As where the outputs are those of this process, no line gets a name.
@@ -102,8 +102,7 @@ public struct ProcessRequest: Sendable {
 
 /// The end of a program, and its output; empty when it wasn't collected.
 public struct ProcessResult: Sendable {
-  /// Its exit status; for a program that a signal ended, 128 and the signal's number, as in a
-  /// shell.
+  /// Its exit status; for a program that a signal ended, 128 and the signal's number, as shells say it.
   public var status: Int { signal.map { 128 + $0 } ?? exitStatus }
   /// The number of the signal that ended it.
   public let signal: Int?

@@ -139,7 +139,7 @@ package final class ProcessTable: LoopPrograms {
     }
     asking.removeAll { !$0.isPending }
     guard guest == nil, let next = asking.first else { return }
-    // What shares the group of this process may read the terminal, too.
+    // Programs in the group of this process may read the terminal, too.
     guard !running.values.contains(where: \.sharesGroup) else { return }
     switch flowsystem_seek_terminal() {
     case FLOWSYSTEM_HAS_TERMINAL:
@@ -270,7 +270,8 @@ extension ProcessRequest {
     return SystemError("can't run '\(program)': \(reason)", code: number)
   }
 
-  /// What to write instead of a command line that was given as the name of a program; empty for another name.
+  /// The hint what to write instead of a command line that was given as the name of a program; empty for another
+  /// name.
   private var wordsHint: ByteString {
     guard argv.count == 1, argv[0].bytes.contains(UInt8(ascii: " ")) else { return "" }
     // A path may have spaces.
@@ -281,7 +282,7 @@ extension ProcessRequest {
     return Self.hint(forCommandLine: argv[0])
   }
 
-  /// What to write instead of a command line.
+  /// The hint what to write instead of a command line.
   package static func hint(forCommandLine line: ByteString) -> ByteString {
     let words = line.bytes.split(separator: UInt8(ascii: " ")).map { ByteString($0) }
     if !Set("\"'\\|<>&;$*`~#".bytes).isDisjoint(with: line.bytes) {

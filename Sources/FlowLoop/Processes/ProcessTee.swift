@@ -71,7 +71,7 @@ final class ProcessTee {
     flowsystem_note_output(stream == .stderr, text.last == UInt8(ascii: "\n"))
   }
 
-  /// Appends a line. What a carriage return lets overwrite it has the name before it, too.
+  /// Appends a line. Text that overwrites it after a carriage return has the name before it, too.
   private static func append(_ line: [UInt8], to text: inout [UInt8], _ prefix: [UInt8]) {
     let returned = UInt8(ascii: "\r")
     guard !prefix.isEmpty, line.dropLast().contains(returned) else { return text += line }

@@ -6,7 +6,7 @@ internal import FlowSystem
 // Made of the library's plain digests: its functions for HMAC look the algorithm up for each message, which
 // takes longer than the digest of a short message.
 package final class KeyedHash {
-  /// What the key contributes, before and after a message.
+  /// The key's states of the hash, before and after a message.
   private let inner: OpaquePointer
   private let outer: OpaquePointer
   private let current: OpaquePointer
@@ -117,8 +117,8 @@ package struct Cipher: Sendable {
   /// Encrypts bytes for one place: at another one they can't be read.
   ///
   /// - Parameters:
-  ///   - bytes: What is encrypted.
-  ///   - place: What it is bound to.
+  ///     - bytes: The bytes to encrypt.
+  ///     - place: The place that the result is bound to.
   ///   - seed: At least 12 bytes that only these bytes have at this place, so that the result is the same each time;
   ///     nil for random ones.
   /// - Returns: The nonce, the tag and the encrypted bytes.

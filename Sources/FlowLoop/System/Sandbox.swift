@@ -1,11 +1,11 @@
 internal import FlowSystem
 
-/// What a process may still do once it has entered the sandbox: the kernel enforces it by Landlock and a filter of
+/// The rights of a process once it has entered the sandbox: the kernel enforces them by Landlock and a filter of
 /// system calls, also for the programs that the process starts and for C libraries.
 ///
 /// Nothing leaves a sandbox. A process may enter further ones, of which each only restricts more.
 package struct Sandbox: Sendable {
-  /// What a path allows: a file itself, or a folder with all that is in it.
+  /// The access to a path: a file itself, or a folder with all that is in it.
   package enum Access: Sendable {
     case read
     /// To read, change, make, rename and remove.
@@ -47,9 +47,10 @@ package struct Sandbox: Sendable {
     self.isStrict = isStrict
   }
 
-  // MARK: What every sandbox grants
+  // MARK: Grants of every sandbox
 
-  /// What programs of Lua need wherever they run: libraries, modules, devices without content, the time zone.
+  /// The paths that programs of Lua need wherever they run: libraries, modules, devices without content, the time
+  /// zone.
   package static let base: [Grant] =
     [
       "/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/lua", "/usr/local/lib",
@@ -63,20 +64,20 @@ package struct Sandbox: Sendable {
       Grant($0, .write, isOptional: true)
     }
 
-  /// What programs need in addition, where they are allowed.
+  /// The paths that programs need in addition, where they are allowed.
   package static let programs: [Grant] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/alternatives",
   ].map { Grant($0, .execute, isOptional: true) }
 
   // MARK: Entering
 
-  /// What the process still allows: of all sandboxes that it has entered.
+  /// The rights that are left to the process by all sandboxes that it has entered.
   package struct Present: Sendable {
     package var allowsNetwork = true
     package var allowsPrograms = true
   }
 
-  /// What the sandboxes that this process has entered still allow; nil outside of a sandbox.
+  /// The rights that the sandboxes of this process still allow; nil outside of a sandbox.
   // Unsafe: written while the process has one thread.
   package private(set) nonisolated(unsafe) static var present: Present?
 
@@ -162,17 +163,17 @@ package struct Sandbox: Sendable {
     return isWritten ? " (--allow-write)" : " (--allow-read)"
   }
 
-  /// The same about a program.
+  /// The hint about a program that wasn't allowed.
   package static func hintAboutPrograms(_ number: Int32) -> ByteString {
     present?.allowsPrograms == false && number == EACCES ? " (--allow-run)" : ""
   }
 
-  /// The same about a request.
+  /// The hint about a request that wasn't allowed.
   package static var hintAboutNetwork: ByteString {
     present?.allowsNetwork == false ? " (--allow-net)" : ""
   }
 
-  // MARK: What the process was given
+  // MARK: Descriptors and settings that the process was given
 
   /// Closes the descriptors that the process has inherited, but its standard streams. Called before the process opens
   /// some itself.

@@ -76,7 +76,7 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
 extension LoopExecutor: LoopExtension {
   package func loopIsShutDown() {
     loop = nil
-    // What was to run the jobs on the loop is dropped with it.
+    // The executor that was to run the jobs on the loop is dropped with it.
     let isLeft = monitor.locked {
       isDetached = true
       return isScheduled && !isRunning
@@ -103,7 +103,7 @@ extension EventLoop {
   /// Runs `work` on another thread, and then `done` with its result on the loop, as a job.
   ///
   /// Until then the loop isn't stalled, and a virtual clock doesn't advance. Without a queue the work may block,
-  /// such as in a call of the system.
+  /// for example in a call of the system.
   package func offload<Result: Sendable>(
     to queue: WorkQueue? = nil, _ work: @escaping @Sendable () -> Result,
     then done: @escaping (Result) -> Void

@@ -53,7 +53,7 @@ public final class LoopThread: Sendable {
 
   /// Runs `work` on the thread, soon, in the order of the calls; returns at once.
   ///
-  /// - Returns: Whether the thread takes the work: not after a shutdown has begun. What was taken shortly
+  /// - Returns: Whether the thread takes the work: not after a shutdown has begun. Work that was taken shortly
   ///   before may still be dropped by the end of the thread.
   @discardableResult
   public func run(_ work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
@@ -71,8 +71,8 @@ public final class LoopThread: Sendable {
 
   /// Shuts the thread down, and waits for its end.
   ///
-  /// New work is refused at once. What runs continues for `grace`, or until nothing can come any more; then
-  /// it is cancelled, and its cleanups have as long again. What still runs then is abandoned, as by
+  /// New work is refused at once. Running work continues for `grace`, or until nothing can come any more; then it
+  /// is cancelled, and its cleanups have as long again. Work that still runs then is abandoned, as by
   /// `EventLoop.shutdown`. A body that never returns to the loop keeps the thread, and this waits.
   ///
   /// Further calls wait for the same end; the shortest grace holds. On the thread itself this doesn't wait.
@@ -90,16 +90,16 @@ public final class LoopThread: Sendable {
   }
 }
 
-/// What a `LoopThread` and its thread share.
+/// The state that a `LoopThread` and its thread share.
 // The monitor guards what changes, except for the loop, which only the thread touches.
 package final class LoopThreadCore: @unchecked Sendable {
   /// The course of the thread. Each phase follows the one above it.
   package enum Phase: UInt8, AtomicRepresentable {
     /// It takes work.
     case running
-    /// What has begun may end by itself.
+    /// Work that has begun may end by itself.
     case ending
-    /// What has begun was cancelled.
+    /// Work that has begun was cancelled.
     case cancelling
     /// Nothing runs any more.
     case over

@@ -14,7 +14,7 @@ package enum SignalFreeThread {
   /// Starts a thread.
   ///
   /// - Parameters:
-  ///   - stackSize: The size of its stack in bytes; nil for that of the system.
+  ///   - stackSize: The size of its stack in bytes; nil for the system's.
   ///   - isDetached: Whether nobody joins it.
   ///   - body: Its code, released at its end.
   /// - Returns: The thread; one that is detached may have ended.
