@@ -29,7 +29,8 @@ package final class FileCache: Sendable {
   /// The stamps of files by their hashes, from when their content was checked.
   private let stamps = Locked<[ByteString: Stamp]>([:])
 
-  /// What changes when a file is written to. Another link changes the time of the metadata, so that isn't here.
+  /// The values that change when a file is written to. Another link changes the time of the metadata, so that isn't
+  /// here.
   private struct Stamp: Equatable, Sendable {
     let inode: UInt64
     let modified: [Int]

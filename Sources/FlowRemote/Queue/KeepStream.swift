@@ -28,7 +28,7 @@ package final class KeepStream {
     fileprivate let id: ByteString?
   }
 
-  /// What has become of a message that was published.
+  /// The outcome of a message that was published.
   package enum Published: Sendable {
     /// The stream has it, with this number.
     case stored(UInt64)
@@ -109,7 +109,7 @@ package final class KeepStream {
 
   // MARK: Messages
 
-  /// What messages are sealed for: all of the stream's have keys of their own.
+  /// The purpose that messages are sealed for: all of the stream's have keys of their own.
   private static let purpose: ByteString = "keep"
 
   private func content(
@@ -160,12 +160,12 @@ package final class KeepStream {
   ///
   /// - Parameters:
   ///   - bytes: The message.
-  ///   - script: What the script is called.
+  ///     - script: The script's name.
   ///   - run: The id of the run.
   ///   - sequence: The number of the run's last message; 0 for none.
   ///   - id: The message's id, unique; for a second attempt the same one.
-  /// - Throws: The error of the server, or that of the connection.
-  /// - Returns: What has become of it.
+  /// - Throws: The error of the server, or the connection's.
+  /// - Returns: The outcome.
   package func publish(
     _ bytes: [UInt8], script: ByteString, run: ByteString, after sequence: UInt64, id: ByteString
   ) async throws(FlowError) -> Published {
@@ -233,7 +233,7 @@ package final class KeepStream {
     fileprivate let subject: ByteString
     fileprivate let data: ByteString
 
-    /// What the script is called, and the id of the run.
+    /// The script's name, and the id of the run.
     package var name: (script: ByteString, run: ByteString)? {
       let tokens = subject.bytes.split(separator: UInt8(ascii: "."))
       guard tokens.count == 6 else { return nil }
@@ -256,7 +256,7 @@ package final class KeepStream {
 
   // MARK: The key of the digests
 
-  /// The key of the digests in the runs: that of the first who has asked for it.
+  /// The key of the digests in the runs: the one of the first who has asked for it.
   package func hashKey(orElse own: [UInt8]) async throws(FlowError) -> [UInt8] {
     if let message = try await last(of: hashSubject) { return try hashKey(message) }
     let id: ByteString = "hash-\(NATSUniqueName.make())"

@@ -8,7 +8,7 @@ final class RemotePayloads {
     self.objects = objects
   }
 
-  /// What a message needs besides its payload.
+  /// The bytes that a message needs besides its payload.
   private static let overhead = 1024
   /// How the names of objects begin that belong to one message.
   private static let prefix: ByteString = "value-"
@@ -58,7 +58,7 @@ extension NATSConnection {
   ///   - bucket: The name of the bucket.
   ///   - loop: The loop on which all of it is used.
   ///   - prepare: Makes it of the streams and the bucket.
-  /// - Throws: The error of the server, or that of the connection.
+  /// - Throws: The error of the server, or the connection's.
   /// - Returns: It.
   static func open<Value>(
     _ settings: NATSSettings, bucket: ByteString, on loop: EventLoop,
@@ -85,7 +85,7 @@ extension NATSConnection {
 /// each script's with a key of its own: each has far fewer messages than two of them would need to share a nonce.
 /// A message is bound to its subject. HKDF is quick, so the text has to be a random one, not a word.
 package final class RemoteSeal {
-  /// What everybody may know of the key, to tell that the other side has another one.
+  /// The part of the key that everybody may know, to tell that the other side has another one.
   package let name: ByteString
   /// Makes the key of a script from its id.
   private let scripts: KeyedHash
@@ -154,7 +154,7 @@ package final class RemoteSeal {
   /// Reads sealed code; nil for anything else.
   package func open(code: [UInt8]) -> [UInt8]? { codes.decrypt(code, for: []) }
 
-  /// What a node says of itself, with the proof that it has the key. It can be read without the key.
+  /// A node's description of itself, with the proof that it has the key. It can be read without the key.
   package func proven(_ bytes: [UInt8]) throws(FlowError) -> [UInt8] {
     do throws(SystemError) { return try bytes + nodes.code(of: bytes) } catch {
       throw .from(error)

@@ -5,7 +5,8 @@ package import FlowEngine
 ///
 /// Jobs are in a stream from which the server hands each one to one node; it hands a job out again when the node
 /// doesn't extend its lease. Reports about kept ops, and those for which a script has no time, are in a stream from which
-/// each script takes its own. What has no use later is no part of a stream: presence, stops, other reports.
+/// each script takes its own. Messages that have no use later are no part of a stream: presence, stops, other
+/// reports.
 ///
 /// Subjects, with `C` for the compatibility of both sides, and `S` for the id of a script:
 /// - `flowlua.work.C.TAGS.S`: jobs
@@ -23,7 +24,7 @@ package final class RemoteQueue {
   package let objects: ObjectStore
   private let payloads: RemotePayloads
   private let compatibility: ByteString
-  /// What both sides seal messages with; nil without a key.
+  /// The seal of messages of both sides; nil without a key.
   package let seal: RemoteSeal?
   /// Called with a sentence about a message that isn't sealed with the key: once for each kind of subject.
   package var onForgery: ((ByteString) -> Void)?
@@ -73,10 +74,10 @@ package final class RemoteQueue {
   ///
   /// - Parameters:
   ///   - settings: The servers.
-  ///   - compatibility: What both sides have to agree on, a part of subjects.
-  ///   - seal: What messages are sealed with; nil without a key.
+  ///     - compatibility: The agreement of both sides, a part of subjects.
+  ///     - seal: The seal of messages; nil without a key.
   ///   - loop: The loop on which it is used.
-  /// - Throws: The error of the server, or that of the connection.
+  /// - Throws: The error of the server, or the connection's.
   /// - Returns: The queue.
   package static func open(
     _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: EventLoop
@@ -110,7 +111,7 @@ package final class RemoteQueue {
 
   // MARK: Seals
 
-  /// The id of the script that a subject belongs to: that of its jobs, or of what is for it.
+  /// The id of the script that a subject belongs to: the jobs' own, or the receiver of other messages.
   package static func script(ofSubject subject: ByteString) -> ByteString {
     let dot = subject.bytes.lastIndex(of: UInt8(ascii: "."))
     return ByteString(subject.bytes[(dot.map { $0 + 1 } ?? 0)...])
@@ -192,10 +193,10 @@ package final class RemoteQueue {
   ///
   /// - Parameters:
   ///   - job: Its bytes.
-  ///   - tags: What its node has to have, as a part of subjects.
+  ///     - tags: The tags that its node needs, as a part of subjects.
   ///   - script: The id of the script.
   ///   - key: Unique to the message: the server drops a second one.
-  /// - Throws: The error of the server, or that of the connection.
+  /// - Throws: The error of the server, or the connection's.
   /// - Returns: The message's number in the stream.
   package func submit(
     _ job: [UInt8], tags: ByteString, script: ByteString, key: ByteString
@@ -362,7 +363,7 @@ package final class RemoteQueue {
     }
   }
 
-  /// What a script replies to a question.
+  /// A script's reply to a question.
   package struct Reply {
     let bytes: [UInt8]
     let mayWait: Bool

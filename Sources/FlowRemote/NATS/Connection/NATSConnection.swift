@@ -41,7 +41,7 @@ package final class NATSConnection: LoopExtension {
   /// How many events are handled in one turn of the loop.
   private static let eventsPerTurn = 256
 
-  /// What sends the last messages; nil before `close`.
+  /// The work that sends the last messages; nil before `close`.
   private var lastWork: ExternalWork?
   /// Whether the connection is closed and the server has all that was published, or hasn't taken it for 1 s.
   package var hasEnded: Bool { isClosed && lastWork?.isOver != false }
@@ -78,7 +78,7 @@ package final class NATSConnection: LoopExtension {
     let made = NATSConnection(handle, receiver, settings, loop)
     receiver.connection = made
     loop.extensions[ObjectIdentifier(made)] = made
-    // What has come meanwhile.
+    // Events that have come meanwhile.
     made.handleEvents()
     return made
   }
@@ -278,8 +278,8 @@ package final class NATSConnection: LoopExtension {
 
   // MARK: The end
 
-  /// Closes the connection. What has been published is still sent, for which the loop waits up to 1 s; no
-  /// handler is called any more, and pending requests fail.
+  /// Closes the connection. Messages that have been published are still sent, for which the loop waits up to 1 s;
+  /// no handler is called any more, and pending requests fail.
   package func close() {
     if isClosed { return }
     loop.checkThread()

@@ -52,7 +52,7 @@ package final class ObjectStore {
   ///   - maxAge: How long an object is kept; nil for ever.
   ///   - maxBytes: The most bytes of all objects; nil for no limit.
   ///   - replicas: How many servers of a cluster keep the objects.
-  /// - Throws: The error of the server, or that of the connection.
+  /// - Throws: The error of the server, or the connection's.
   package func ensureBucket(
     storage: StreamSettings.Storage = .file, maxAge: Duration? = nil, maxBytes: Int64? = nil,
     replicas: Int = 1
@@ -114,7 +114,7 @@ package final class ObjectStore {
   ///   - name: The name of the object.
   ///   - path: The path of the file.
   ///   - hash: The SHA-256 of its content; another content is an error.
-  /// - Throws: The error of the server, or that of the connection.
+  /// - Throws: The error of the server, or the connection's.
   /// - Returns: The description, and whether the file was sent.
   package func putFile(
     _ name: ByteString, _ path: ByteString, hash: ByteString
@@ -218,7 +218,7 @@ package final class ObjectStore {
   ///   - name: The name of the object.
   ///   - path: The path of the file.
   ///   - digest: The digest of its content; another one is an error, and the file stays as it was.
-  /// - Throws: The error of the server, or that of the connection.
+  /// - Throws: The error of the server, or the connection's.
   /// - Returns: Whether there is such an object.
   package func getFile(
     _ name: ByteString, _ path: ByteString, digest: ByteString? = nil

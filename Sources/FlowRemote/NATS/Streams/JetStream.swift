@@ -4,7 +4,7 @@ package import FlowEngine
 package struct JetStreamProblem: Error, Sendable, Equatable {
   /// The number of the error, such as 10059 for a missing stream. The message has it as `nats_10059`.
   package let code: Int64
-  /// The class of the error, as in HTTP.
+  /// The class of the error, as HTTP has it.
   package let status: Int64
 
   /// There is no such stream.
@@ -284,7 +284,7 @@ package final class JetStream {
   ///   - id: A message with an id that the stream has recently got isn't stored again; the result is the number
   ///     of the first one.
   ///   - headers: Further headers.
-  /// - Throws: The error of the server, or that of the connection.
+  /// - Throws: The error of the server, or the connection's.
   /// - Returns: Its sequence number in the stream.
   @discardableResult
   package func publish(

@@ -17,7 +17,7 @@ package struct StreamSettings: Sendable {
     case memory
   }
 
-  /// What happens when a limit would be exceeded.
+  /// The effect of a limit that would be exceeded.
   package enum Discard: ByteString, Sendable {
     /// The oldest messages are removed.
     case old

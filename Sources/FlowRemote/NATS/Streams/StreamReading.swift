@@ -38,7 +38,7 @@ final class StreamReading {
   ///   - filter: The subjects of the messages.
   ///   - start: The first one.
   ///   - loss: The error when a message was lost.
-  /// - Throws: The error of the server, or that of the connection.
+  /// - Throws: The error of the server, or the connection's.
   /// - Returns: The reading, which has to be ended.
   static func begin(
     _ jetStream: JetStream, _ stream: ByteString, _ filter: ByteString,

@@ -11,7 +11,7 @@ package struct NATSSettings: Sendable {
     /// The paths of the client's certificate and of its key.
     package var certificate: ByteString?
     package var key: ByteString?
-    /// The name that the server's certificate must have; nil for that of the URL.
+    /// The name that the server's certificate must have; nil for the URL's.
     package var hostName: ByteString?
 
     package init() {}
