@@ -11,7 +11,7 @@ final class RemoteCode {
   /// Sealed if there is a key.
   let bytes: [UInt8]
 
-  /// What an object contains.
+  /// The content of an object.
   struct Content: ByteRecord {
     let function: ByteString
     let modules: [ModuleSource]

@@ -106,7 +106,7 @@ package struct RemoteSharedFolders: Sendable, Equatable {
     !path.bytes.contains(0) && !parts(path).contains { $0.equals("..") }
   }
 
-  /// Whether a path is that of one of the folders, or is below it.
+  /// Whether a path names one of the folders, or is below it.
   func contains(_ path: ByteString) -> Bool {
     guard path.bytes.first == UInt8(ascii: "/"), Self.isPlain(path) else { return false }
     let parts = Self.parts(path)

@@ -4,13 +4,13 @@ internal import FlowScripting
 
 // The messages between a script and the nodes that execute its ops. Each begins with `RemoteProtocol.version`.
 
-/// What both sides have to agree on.
+/// The agreement of both sides.
 package enum RemoteProtocol {
   /// The number of the form of all messages, with the values in them.
   static let version: UInt8 = 3
 
   /// Programs with the same text understand each other: the number of the messages, the version of flowlua, whose
-  /// functions the code uses, and that of Lua, whose bytecode travels. A part of subjects.
+  /// functions the code uses, and the version of Lua, whose bytecode travels. A part of subjects.
   package static let compatibility: ByteString = {
     let text: ByteString = "\(version)-\(FlowLuaVersion.number)-\(LuaVM.release)"
     return ByteString(text.map { $0 == UInt8(ascii: ".") ? UInt8(ascii: "_") : $0 })
@@ -34,7 +34,7 @@ package enum RemoteProtocol {
     }
   }
 
-  /// A message of several ones: jobs and reports travel together, because a message costs more than what it has.
+  /// A message of several ones: jobs and reports travel together, because a message costs more than its content.
   static func bundle(_ parts: some Collection<[UInt8]>) -> [UInt8] {
     message(parts.map { ByteString($0) })
   }
@@ -70,7 +70,7 @@ struct RemoteJob: RemoteMessage, ByteRecord {
   /// See `KeptExecution.identity`; empty if the op isn't kept.
   var identity: ByteString = ""
 
-  /// What a worker has from the script's loop.
+  /// The settings of the script's loop that a worker needs.
   struct Settings: Equatable, ByteRecord {
     let gracePeriod: Duration
     let cleanupGrace: Duration
@@ -102,7 +102,7 @@ struct RemoteJob: RemoteMessage, ByteRecord {
     })
 }
 
-/// What a node reports about a job. The first one, without news, says that a worker is about to begin it, or that
+/// A node's report about a job. The first one, without news, says that a worker is about to begin it, or that
 /// the node has it.
 struct RemoteReport: RemoteMessage, ByteRecord {
   let number: UInt64
@@ -113,7 +113,7 @@ struct RemoteReport: RemoteMessage, ByteRecord {
   /// For how many nanoseconds it has kept a worker, in the last report; else 0.
   var took: Int64 = 0
   let news: [News]
-  /// That of its job.
+  /// The identity of its job.
   var identity: ByteString = ""
   /// How many reports with news about the hand-out were stored before.
   var place: UInt64 = 0
@@ -237,7 +237,7 @@ struct RemoteStop: RemoteMessage, ByteRecord {
     { (stop: RemoteStop) in (stop.number, stop.delivery, stop.error) })
 }
 
-/// What a node says of itself. Its first fields are the same in all versions.
+/// A node's description of itself. Its first fields are the same in all versions.
 package struct RemoteNodeInfo: Equatable {
   /// A random text, the same as long as the program runs.
   package let id: ByteString
@@ -288,8 +288,8 @@ package struct RemoteNodeInfo: Equatable {
     return writer.bytes
   }
 
-  /// Reads a description; nil for anything else. What later versions add at the end is ignored, and earlier ones had no
-  /// key.
+  /// Reads a description; nil for anything else. Fields that later versions add at the end are ignored, and earlier
+  /// ones had no key.
   static func read(_ bytes: [UInt8]) -> RemoteNodeInfo? {
     bytes.withUnsafeBytes { raw in
       var reader = ByteReader(raw)

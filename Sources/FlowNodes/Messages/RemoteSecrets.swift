@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// What a script or a node may send about secrets where others could read it.
+/// The rules for secrets in messages of a script or a node, which others could read.
 ///
 /// Values are refused that are secrets, or have one or the text of one in them; so is code that refers to a secret. In
 /// texts, such as those of errors, secrets are replaced, as they are in a log.

@@ -34,7 +34,7 @@ package struct RemoteSettings: Sendable {
     key = text
   }
 
-  /// What messages are sealed with; nil without a key.
+  /// The seal of messages; nil without a key.
   func seal() throws(FlowError) -> RemoteSeal? {
     guard let key else { return nil }
     return try RemoteSeal(text: key)

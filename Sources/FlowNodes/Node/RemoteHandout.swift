@@ -10,7 +10,7 @@ final class RemoteHandout {
   private let queue: RemoteQueue
   /// The number of the connection by which the message is known to be in the queue.
   private var connection: Int
-  /// What is sent once that is known of another connection.
+  /// Sends to the queue, once the message is known to be there by another connection.
   private var waiting: (() throws -> Void)?
   private var endsWait: (() -> Void)?
   /// How many jobs it has.
@@ -106,7 +106,7 @@ final class RemoteShare: WorkerTask {
     pool.submit(self, number, members: leases.map { ($0, $0.number) })
   }
 
-  /// What a job has taken that ended at a time; 0 for the first one, whose beginning isn't known.
+  /// The time that a job has taken which ended at a time; 0 for the first one, whose beginning isn't known.
   func time(until end: Int64) -> Int64 {
     defer { lastEnd = end }
     return lastEnd == 0 ? 0 : max(1, end - lastEnd)

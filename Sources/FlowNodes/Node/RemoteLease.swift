@@ -5,7 +5,7 @@ internal import FlowScripting
 
 /// A job of a script elsewhere that a worker of this node executes, and the reports about it.
 ///
-/// What happens is collected for a moment, so that a short op is one report.
+/// It collects events for a moment, so that a short op is one report.
 final class RemoteLease: WorkerTask {
   let session: RemoteSession
   /// Its number among the tasks of this process.
@@ -19,7 +19,7 @@ final class RemoteLease: WorkerTask {
   /// The jobs that the same worker executes; nil if it has a worker for itself.
   var share: RemoteShare?
   let files: RemoteJobFiles
-  /// That of its job.
+  /// The identity of its job.
   private let identity: ByteString
   /// Where it is.
   private var state = RemoteLeaseState(at: LuaVM.monotonicTime)
@@ -36,7 +36,7 @@ final class RemoteLease: WorkerTask {
   private var isFlushing = false
   /// Why what it gives isn't sent.
   private var refusal: FlowError?
-  /// What it has taken, once it has ended.
+  /// The time that it has taken, once it has ended.
   private var took: Int64 = 0
 
   var hasEnded: Bool { state.hasEnded }
@@ -125,7 +125,7 @@ final class RemoteLease: WorkerTask {
     }
   }
 
-  /// What is reported of an event; nil for nothing. An op that gives a secret where others could read it is stopped, and
+  /// The report of an event; nil for none. An op that gives a secret where others could read it is stopped, and
   /// ends with the reason.
   private func reported(_ event: WorkerReport.JobEvent.What) -> WorkerReport.JobEvent.What? {
     if refusal == nil {

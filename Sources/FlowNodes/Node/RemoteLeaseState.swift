@@ -20,7 +20,7 @@ struct RemoteLeaseState {
     case ended
   }
 
-  /// What is to be done.
+  /// The next step.
   enum Action: Equatable {
     case nothing
     /// Give it back to its script, for this reason, and forget it among the tasks of workers if no worker has it.
@@ -49,7 +49,7 @@ struct RemoteLeaseState {
     case refuse
   }
 
-  /// What a worker says of it.
+  /// A worker's message about it.
   enum Event {
     case other, folder
     /// A value with files among those that it gives.

@@ -9,7 +9,7 @@ package import FlowScripting
 /// of those that it has. Without a connection it stops them after a while: the server has given them to others by then.
 /// Confined to the thread of its host's loop.
 package final class RemoteNode {
-  /// What a node offers.
+  /// The offer of a node.
   package struct Offer: Sendable {
     package var name: ByteString
     package var workers: Int
@@ -54,7 +54,7 @@ package final class RemoteNode {
   var hasEnded = false
   /// Whether it ends by itself when its server is gone, because it was started for one script.
   package var isTemporary = false
-  /// What it may send about secrets.
+  /// The rules for secrets in its messages.
   let secrets: RemoteSecrets
   private var onLeft: (() -> Void)?
   /// Called with a sentence about messages that it ignores.
@@ -394,7 +394,7 @@ package final class RemoteNode {
     queue.announce(RemoteProtocol.bundle(reports.map(\.bytes)), script: script)
   }
 
-  /// What this node has for a script; nil for a script that isn't there any more.
+  /// The session of this node for a script; nil for a script that isn't there any more.
   private func session(
     of script: ByteString, _ settings: RemoteJob.Settings
   ) async throws(FlowError) -> RemoteSession? {
@@ -439,7 +439,7 @@ package final class RemoteNode {
     let script = RemoteQueue.script(ofSubject: message.subject)
     var isHere = false
     let isForAll = stop.number == RemoteStop.all
-    // What is still on its way is dropped then.
+    // Results that are still on their way are dropped then.
     if isForAll { sessions[script]?.isOver = true }
     for lease in leases.values
     where lease.session.script == script && (isForAll || lease.job == stop.number) {

@@ -3,7 +3,7 @@ internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM
 
-/// What a node has for one script elsewhere: workers of its own, with its modules and code. Scripts share nothing.
+/// A node's part for one script elsewhere: workers of its own, with its modules and code. Scripts share nothing.
 final class RemoteSession {
   let script: ByteString
   let pool: WorkerPool

@@ -86,7 +86,7 @@ final class RemoteDelivery {
 }
 
 extension ByteString {
-  /// The last part of a path; nil for one that can't be that of a file.
+  /// The last part of a path; nil for one that can't name a file.
   var validFileName: ByteString? {
     let name = fileName
     guard !name.isEmpty, !name.equals("."), !name.equals(".."),

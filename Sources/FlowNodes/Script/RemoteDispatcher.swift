@@ -27,7 +27,7 @@ final class RemoteDispatcher {
   /// The connection that `close` has closed.
   private var ending: NATSConnection?
   private var jobs: [UInt64: Job] = [:]
-  /// What has to be on the server before jobs that need it.
+  /// The objects that have to be on the server before jobs that need them.
   private var codes: OncePerKey<ByteString, ObjectInfo>
   private var consumers: OncePerKey<RemoteTags, ByteString>
   private var uploads: RemoteUploads?
@@ -491,7 +491,7 @@ final class RemoteDispatcher {
     }
   }
 
-  // MARK: What takes too long
+  // MARK: Jobs that take too long
 
   /// Looks at jobs from time to time, as long as there are some.
   private func look() {

@@ -8,7 +8,7 @@ internal import FlowScripting
 /// further transitions. So each can be tested without a server and a loop. Times are those of the system's clock, in
 /// nanoseconds.
 struct RemoteJobState {
-  /// What is to be done.
+  /// The next step.
   enum Action {
     /// Put it into the queue, once the server has what it needs.
     case prepare
@@ -53,7 +53,7 @@ struct RemoteJobState {
     case filesDeleted
   }
 
-  /// What is known of nodes and the server, when it is looked at.
+  /// The knowledge of nodes and the server, when it is looked at.
   struct World {
     var now: Int64
     /// Whether there is a connection to the server.
@@ -126,7 +126,7 @@ struct RemoteJobState {
     return isStopped ? [] : [.prepare]
   }
 
-  /// What was said of files that no node has: of each, whether it has never been sent.
+  /// Takes the report of files that no node has: of each, whether it has never been sent.
   mutating func missed(isNew: [Bool]) -> [Action] {
     if isStopped { return end(.stopped) }
     if isNew.contains(false) { timesMissing += 1 }

@@ -28,7 +28,7 @@ final class RemoteKeptResults {
   private var held: [UInt64: [Held]] = [:]
   /// When the server last got a sign that they are in use.
   private var lastExtension: Int64 = 0
-  /// What earlier processes got to know as finished, and perhaps didn't keep, by the identities of the ops.
+  /// The ends of ops that earlier processes learnt, and perhaps didn't keep, by the identities of the ops.
   private var found: [ByteString: RemoteReport] = [:]
 
   /// Of so many processes before this one results are looked for.
@@ -118,8 +118,8 @@ final class RemoteKeptResults {
     }
   }
 
-  /// What an earlier process would have taken as the end of an op, as a report about a job of this process; nil for an op
-  /// that has to be executed. Each one is returned once.
+  /// The report that an earlier process would have taken as the end of an op, as one about a job of this process;
+  /// nil for an op that has to be executed. Each one is returned once.
   func take(_ identity: ByteString, as job: UInt64) -> RemoteReport? {
     guard let report = found.removeValue(forKey: identity) else { return nil }
     return RemoteReport(

@@ -3,7 +3,7 @@ internal import FlowRemote
 public import FlowScripting
 @_spi(Scripting) package import LuaVM
 
-/// What `flow.remote` takes for fields that it isn't given, such as the options of the command line.
+/// The values that `flow.remote` takes for fields that it isn't given, such as the options of the command line.
 package struct RemoteDefaults: Sendable {
   /// How long jobs wait while no node could execute them; nil for the usual time.
   package var timeout: Duration?
@@ -17,7 +17,7 @@ package struct RemoteDefaults: Sendable {
 package final class RemoteOps: RemoteService {
   /// The server whose nodes execute them; nil for none. Set it before the first of them starts.
   package var settings: RemoteSettings?
-  /// What `flow.remote` takes for fields that it isn't given.
+  /// The values that `flow.remote` takes for fields that it isn't given.
   package var defaults = RemoteDefaults()
   /// Whether nodes have been started that join this server, and no other.
   package var hasStartedNodes = false

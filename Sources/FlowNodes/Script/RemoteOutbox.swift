@@ -235,7 +235,7 @@ final class RemoteOutbox {
   }
 }
 
-/// How many jobs travel in one message. What a message costs is shared by its jobs, which matters while they are short;
+/// How many jobs travel in one message. Its jobs share the cost of a message, which matters while they are short;
 /// but no node may be without work meanwhile, and one long job must not delay many short ones.
 struct RemotePacking {
   /// A message has jobs for so many nanoseconds.
@@ -245,7 +245,7 @@ struct RemotePacking {
   /// So many messages at a time keep one worker busy: it executes one while the next one comes.
   private static let messagesPerWorker = 2
 
-  /// What jobs took lately, in nanoseconds, by the names of their code.
+  /// The recent times of jobs, in nanoseconds, by the names of their code.
   private var times: [ByteString: Int64] = [:]
 
   /// Notes what a job took.
@@ -255,7 +255,7 @@ struct RemotePacking {
     times[code] = times[code].map { max(1, ($0 * 7 + time) / 8) } ?? time
   }
 
-  /// What is known of a job that is to be sent.
+  /// A job that is to be sent.
   struct Job {
     let code: ByteString
     let size: Int

@@ -21,7 +21,7 @@ final class RemoteQueuedJob {
   var state: RemoteJobState
   /// Its files, once the server has them.
   var files: RemoteJobFiles?
-  /// What gets the files of what it gives; nil before the report about its end.
+  /// The receiver of the files that it gives; nil before the report about its end.
   var delivered: RemoteDelivery?
   /// The message of the queue that it is part of; nil before it was sent.
   var parcel: RemoteParcel?
