@@ -3,7 +3,7 @@
 /// All modules trap here when they do so on purpose. No script can reach it.
 ///
 /// - Parameters:
-///     - sentence: The mistake.
+///   - sentence: The mistake.
 ///   - file: The caller's file: a function that is used wrongly passes on what it was given.
 ///   - line: The caller's line.
 package func misuse(

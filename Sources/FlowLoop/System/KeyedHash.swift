@@ -117,8 +117,8 @@ package struct Cipher: Sendable {
   /// Encrypts bytes for one place: at another one they can't be read.
   ///
   /// - Parameters:
-  ///     - bytes: The bytes to encrypt.
-  ///     - place: The place that the result is bound to.
+  ///   - bytes: The bytes to encrypt.
+  ///   - place: The place that the result is bound to.
   ///   - seed: At least 12 bytes that only these bytes have at this place, so that the result is the same each time;
   ///     nil for random ones.
   /// - Returns: The nonce, the tag and the encrypted bytes.

@@ -8,7 +8,7 @@ extension RunMirror {
   /// Keeps runs on servers of NATS.
   ///
   /// - Parameters:
-  ///     - script: The script's name on all nodes.
+  ///   - script: The script's name on all nodes.
   ///   - settings: The servers, and how long a process waits for them while they are away.
   package init(script: ByteString, on settings: RemoteSettings) {
     self.init(script: script) { () throws(FlowError) in try NATSMirror(settings) }

@@ -160,7 +160,7 @@ package final class KeepStream {
   ///
   /// - Parameters:
   ///   - bytes: The message.
-  ///     - script: The script's name.
+  ///   - script: The script's name.
   ///   - run: The id of the run.
   ///   - sequence: The number of the run's last message; 0 for none.
   ///   - id: The message's id, unique; for a second attempt the same one.

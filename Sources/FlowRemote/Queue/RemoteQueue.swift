@@ -74,8 +74,8 @@ package final class RemoteQueue {
   ///
   /// - Parameters:
   ///   - settings: The servers.
-  ///     - compatibility: The agreement of both sides, a part of subjects.
-  ///     - seal: The seal of messages; nil without a key.
+  ///   - compatibility: The agreement of both sides, a part of subjects.
+  ///   - seal: The seal of messages; nil without a key.
   ///   - loop: The loop on which it is used.
   /// - Throws: The error of the server, or the connection's.
   /// - Returns: The queue.
@@ -193,7 +193,7 @@ package final class RemoteQueue {
   ///
   /// - Parameters:
   ///   - job: Its bytes.
-  ///     - tags: The tags that its node needs, as a part of subjects.
+  ///   - tags: The tags that its node needs, as a part of subjects.
   ///   - script: The id of the script.
   ///   - key: Unique to the message: the server drops a second one.
   /// - Throws: The error of the server, or the connection's.
