@@ -1,5 +1,5 @@
 -- The clocks of a measurement, the same ones for flowlua and for its peers in Lua: luv's for the
--- time that passes, and that of the process for the CPU time of all its threads.
+-- time that passes, and the process's for the CPU time of all its threads.
 --
 --   local stop = require "clock"()
 --   …

@@ -1,4 +1,4 @@
--- What scripts/bench measures with: both sides of a row in turn, A B A B; a figure is the median of
+-- scripts/bench measures with this: both sides of a row in turn, A B A B; a figure is the median of
 -- the rounds. A figure of time has two numbers, the time that passed (`wall`) and the CPU time of
 -- all threads (`cpu`), and a row says which of them judges: the CPU time where one thread works,
 -- because it swings less; the other where several threads, processes or the disk work.
@@ -33,7 +33,7 @@ end
 
 local function least(values) return math.min(table.unpack(values)) end
 
--- What functions that return numbers return in turn, a list for each: the choice among the rounds.
+-- The numbers that functions return in turn, a list for each: the choice among the rounds.
 local function chosen(choose, sides)
   local lists = {}
   for round = 1, rounds do

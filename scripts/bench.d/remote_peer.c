@@ -1,5 +1,5 @@
-// What scripts/bench measures with ops on other nodes, by hand with libnats: a stream of items, from which two
-// processes pull batches, a stream of results, and a stream with the parts of a file.
+// The work of ops on other nodes, which scripts/bench measures, by hand with libnats: a stream of items, from which
+// two processes pull batches, a stream of results, and a stream with the parts of a file.
 //
 //   remote_peer items URL COUNT   items that do nothing: prints the microseconds of each
 //   remote_peer trip URL COUNT    one item at a time: prints the microseconds of each

@@ -1,4 +1,4 @@
--- The milliseconds that items take which occupy a worker each, as in remote.lua, when nothing else
+-- The milliseconds that items of remote.lua take, which occupy a worker each, when nothing else
 -- takes time: remote_peer.lua COUNT MS WORKERS
 local luv = require "luv"
 local count, ms, workers = tonumber(arg[1]), math.tointeger(arg[2]), tonumber(arg[3])

@@ -383,7 +383,7 @@ part("remote", function()
   end
 end)
 
--- What the bold mechanisms gain: flowlua with and without each. Instructions are counted once,
+-- The gain of the bold mechanisms: flowlua with and without each. Instructions are counted once,
 -- because they are the same each time. The first one, lua_resume of this program in place of the
 -- library's, has nothing in its stead: the row of a coroutine switch says what it costs.
 part("mechanisms", function()

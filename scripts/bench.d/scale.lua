@@ -1,4 +1,4 @@
--- What a unit costs where there are many of them: a table, in which no unit may cost more than 1.5
+-- The cost of a unit among many: a table, in which no unit may cost more than 1.5
 -- times as many instructions as among the first 1,000, nor 2.5 times as much time. Run by
 -- scripts/bench --scale, with lua5.4:
 --

@@ -1,5 +1,5 @@
-// Starts two commands in turn, A B A B, and prints the median of the time that each takes and that of its CPU
-// time, in microseconds.
+// Starts two commands in turn, A B A B, and prints the median of the time that each takes and of its CPU time, in
+// microseconds.
 //
 //   spawn ROUNDS PROGRAM_A PROGRAM_B ARGUMENT
 //

@@ -1,9 +1,9 @@
--- What a unit of work takes.
+-- The cost of a unit of work.
 --
 --   units.lua KIND COUNT [RUNS]
 --
 -- Prints the time that passes and the CPU time of each of COUNT units, in nanoseconds, and the most
--- memory that the process has used, in bytes. What prepares the work isn't timed. RUNS repeats the
+-- memory that the process has used, in bytes. Preparations aren't timed. RUNS repeats the
 -- work: in the difference of two numbers of runs there is neither the preparation nor the first
 -- time.
 local flow = require "flow"
@@ -51,7 +51,7 @@ function kinds.add(n)
   end
 end
 
--- Ops that do nothing, one after another. As in all that follow, the whole event log is kept.
+-- Ops that do nothing, one after another. All units keep the whole event log.
 function kinds.op(n) return chain(n, flow.op("NothingOp", nothing)) end
 
 -- Ops that change a value of the bucket.
@@ -60,7 +60,7 @@ function kinds.step(n)
   return chain(n, IncrementOp, { n = 0 })
 end
 
--- The same with strings.
+-- Ops that change a string of the bucket.
 function kinds.string_step(n)
   return chain(n, flow.op("FlipOp", function(ctx)
     ctx:set("text", ctx:get "text" == "a short text" and "another text" or "a short text")
@@ -91,7 +91,7 @@ local function failing_items(n, run)
 end
 function kinds.failed_item(n) return failing_items(n, function() error "no" end) end
 
--- The same by a method of the engine: the traceback says its name.
+-- Items that fail by a method of the engine: the traceback says its name.
 function kinds.refused_item(n) return failing_items(n, function(ctx) ctx:fail "no" end) end
 
 -- Attempts of one op that fail.

@@ -24,7 +24,7 @@ function kinds.add(n)
   end
 end
 
--- What one pays at least for a body that may wait: a coroutine made and resumed.
+-- The least cost of a body that may wait: a coroutine made and resumed.
 function kinds.op(n)
   local function nothing() end
   return function() for _ = 1, n do resume(create(nothing)) end end

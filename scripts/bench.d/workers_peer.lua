@@ -1,4 +1,4 @@
--- The same with luv's thread pool: strings and numbers go to its threads as they are, tables are
+-- Functions on luv's thread pool: strings and numbers go to its threads as they are, tables are
 -- packed by hand. No log, no errors; results in order.
 --
 --   workers_peer.lua trivial|string|table COUNT

@@ -6,7 +6,7 @@
 -- maintainer. Changes that aren't released are those of a version with the time in its name: one
 -- before VERSION or, if VERSION is released already, one after it. So a release replaces a package
 -- that was made before it, and is replaced by one that is made later.
--- Days of releases are those of the time zone. What a section says before its first part is left
+-- Days of releases are those of the time zone. Text of a section before its first part is left
 -- out.
 local version, seconds, control = arg[1], math.tointeger(arg[2]), arg[3]
 local file <close> = assert(io.open(control))

@@ -19,7 +19,7 @@ check_package() {
   done
 }
 
-# check_versions: fails if the package of a later state doesn't replace that of a release.
+# check_versions: fails if the package of a later state doesn't replace the package of a release.
 check_versions() {
   local change=$'### Added\n\n- A change.\n' release=$'## [1.0.0] - 2027-01-02\n' first=$'## [Unreleased]\n'
   has_version "1.0.0~197001010000 Thu, 01 Jan 1970 00:00:00 +0000" "$first$change"
@@ -121,7 +121,7 @@ check_calls() {
 
 # nothing_is_left: fails if there is a file that wasn't there before the package.
 nothing_is_left() {
-  # What dpkg and apt note about all packages, and folders of Debian that the check itself has made.
+  # The notes of dpkg and apt about all packages, and folders of Debian that the check itself has made.
   local own='^/(var/(log|cache/apt|cache/debconf/tmp.ci|lib/apt|lib/dpkg/(status|available|lock|triggers|info$|updates|diversions|statoverride)))'
   own+='|^/etc/systemd/system/multi-user.target.wants$|^/etc/systemd(/system)?$|^/var/cache/private$'
   as_root chroot "$chroot" find / -xdev -not -path '/proc/*' >"$scratch/after"
@@ -177,7 +177,7 @@ make_chroot() {
     note "making a Debian $codename…"
     local include=() namespace=()
     [[ $archive != https:* ]] || include=(--include=ca-certificates)
-    # What debootstrap mounts ends with it; where nothing can be mounted, it can do without.
+    # The mounts of debootstrap end with it; where nothing can be mounted, it can do without.
     ! can_mount_anything || namespace=(unshare --mount)
     quietly as_root ${namespace[@]+"${namespace[@]}"} debootstrap --variant=minbase ${include[@]+"${include[@]}"} \
       "$codename" "$chroot" "$archive"

@@ -1,4 +1,4 @@
--- What scripts/docs does once the program is built.
+-- The work of scripts/docs once the program is built.
 local here = arg[0]:match "^(.*)/"
 package.path = here .. "/?.lua;examples/lib/?.lua;" .. package.path
 local flow = require "flow"
@@ -54,7 +54,7 @@ local names = bindings.check(entries, source, report)
 
 local modules = {
   "FlowBytes", "FlowLoop", "FlowEngine", "FlowHTTP", "LuaVM", "FlowScripting", "FlowNodes",
-  -- What they add to types of others.
+  -- Their additions to types of others.
   "FlowEngine@FlowBytes", "FlowEngine@FlowLoop", "FlowScripting@FlowEngine",
   "FlowScripting@LuaVM", "FlowNodes@FlowScripting", "LuaVM@FlowBytes",
 }

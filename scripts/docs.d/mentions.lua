@@ -31,7 +31,7 @@ local function has(public, path, member)
   return false
 end
 
--- What is wrong with `A.B.member`; nil for nothing. Names with underscores are those of scripts,
+-- The problem of `A.B.member`; nil for none. Names with underscores are those of scripts,
 -- and what follows a member isn't looked up.
 local function problem(public, types, mention)
   local path

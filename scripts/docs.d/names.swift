@@ -1,4 +1,4 @@
-// What the snippets of documentation comments use and don't show; see comments.lua.
+// Declarations that the snippets of documentation comments use and don't show; see comments.lua.
 import FlowEngine
 import FlowNodes
 import FlowScripting

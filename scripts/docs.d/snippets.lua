@@ -12,7 +12,7 @@ local function write(path, text)
   file:write(text)
 end
 
--- What a program prints, standard error included, and its status.
+-- Runs a program: its output, standard error included, and its status.
 local function execute(argv, cwd)
   local result = flow.exec({ "sh", "-c", 'exec "$@" 2>&1 </dev/null', "sh", table.unpack(argv) }, {
     cwd = cwd, timeout = 60, check = false,

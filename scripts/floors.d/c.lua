@@ -64,8 +64,8 @@ local no_variable = {
   typedef = true, struct = true, enum = true, union = true, extern = true, _Static_assert = true,
 }
 
--- What a text defines at its top: a table from names to "shared" or "own" (static), and the names
--- that are used inside of braces, with their lines. Declarations define nothing.
+-- The names that a text defines at its top: a table from names to "shared" or "own" (static), and
+-- the names that are used inside of braces, with their lines. Declarations define nothing.
 function c.analyse(text)
   local tokens, includes = c.tokens(text)
   local defined, used = {}, {}
@@ -135,7 +135,7 @@ function c.uses(texts)
   for _, path in ipairs(paths) do
     local is_header = path:find "%.h$"
     for name, kind in pairs(files[path].defined) do
-      -- What is static in a header belongs to all that include it.
+      -- A static function of a header belongs to all that include it.
       if kind == "shared" or is_header then home[name] = path end
     end
   end

@@ -1,4 +1,4 @@
--- What scripts/floors runs, with the names of the targets as arguments.
+-- The work of scripts/floors, with the names of the targets as arguments.
 local here = arg[0]:match "^(.*)/"
 package.path = here .. "/?.lua;" .. package.path
 local graph = require "graph"

@@ -87,7 +87,7 @@ function swift.analyse(text)
         last = word
       end
       at = at + #word
-      -- What stands in angle brackets behind a declared name are generic parameters.
+      -- The text in angle brackets after a declared name has generic parameters.
       local generic = code:match("^(%b<>)", at)
       if generic then
         for name in generic:sub(2, -2):gsub("%b<>", ""):gmatch "[^,]+" do

@@ -1,4 +1,4 @@
-# What has changed lately, by which CI decides which of its dear steps run whole.
+# The folders that have changed lately, by which CI decides which of its dear steps run whole.
 # shellcheck shell=bash
 
 # The commit from which changes count: the last one that is half a day older than the present commit; the first

@@ -13,8 +13,8 @@ STAMP=$ROOT/.build/release/flowlua.built
 # Package.swift: warnings are errors. `export FLOWLUA_STRICT=1` in a shell keeps `swift build` from building all again.
 export FLOWLUA_STRICT=1
 
-# What release builds have that a manifest can't say, because no package could then depend on this one; all scripts use
-# the same, or each would compile everything again.
+# The options of release builds that a manifest can't have, because no package could then depend on this one; all scripts
+# use the same, or each would compile everything again.
 #   A section for each function of Swift: the linker drops those that nothing calls, and a start touches fewer pages.
 #   No search for shared libraries beside the program: 24 calls of the kernel at each start.
 #   Paths of sources begin at the repository's folder, and debug information names no module cache, in which that

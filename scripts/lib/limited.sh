@@ -10,7 +10,7 @@ limited() {
   end_after "$seconds" "$shell" "$*" &
   watch=$!
   "$@" || status=$?
-  # It isn't killed amid its report: the status is that of a killed process, but the reason is what matters.
+  # It isn't killed amid its report: its status is a killed process's, but the reason is what matters.
   kill -USR1 "$watch" 2>/dev/null || true
   wait "$watch" 2>/dev/null || true
   return "$status"

@@ -1,4 +1,4 @@
--- What scripts/raising runs, with the paths of Swift files as arguments.
+-- The work of scripts/raising, with the paths of Swift files as arguments.
 local here = arg[0]:match "^(.*)/"
 
 -- The functions that a list allows.
