@@ -1,5 +1,5 @@
 -- Branches: after Step1 the flow goes on with the case whose value `target` has, and combine()
--- joins the branches again. The same blueprint runs for each target; one has no case.
+-- joins the branches again. One blueprint runs for each target; one has no case.
 local flow = require "flow"
 
 local SimplePrintOp = flow.op("SimplePrintOp", function(ctx, message)

@@ -1,4 +1,4 @@
--- What can go wrong, goes wrong here: a fetch that fails twice and is tried again, a check that
+-- Everything that can goes wrong here: a fetch that fails twice and is tried again, a check that
 -- hangs until the flow's timeout, a start that is undone, and a server that is stopped whatever
 -- happened.
 local flow = require "flow"
@@ -60,7 +60,7 @@ local deploy = flow.new("deploy")
 
 print(deploy:run():summary())
 
--- The same flow for production, where the check hangs: all of it may take 250 ms.
+-- The flow for production, where the check hangs: all of it may take 250 ms.
 local production = deploy:copy():with { name = "deploy to production", timeout = 0.25 }
 local run = production:run { target = "production" }
 print(run:summary())

@@ -1,12 +1,12 @@
 -- run: examples/library $OUT
 --
 -- Writes a manifest of all files under a folder: size, lines, longest line, and the most frequent
--- words of a text or the checksum of anything else. What can't be read is listed with its reason.
+-- words of a text or the checksum of anything else. Unreadable files are listed with reasons.
 --
 --   scripts/flowlua examples/manifest.lua DIR [MANIFEST]
 --
 -- Each file is one line of the manifest, tabs between its fields; control characters and
--- backslashes in names are escaped as in Lua strings. MANIFEST is manifest.txt by default.
+-- backslashes in names are escaped as Lua does it. MANIFEST is manifest.txt by default.
 local flow = require "flow"
 
 local WORDS_SHOWN = 3

@@ -43,7 +43,7 @@ function tests.a_busy_server_is_asked_again()
   assert(run.duration == 60 + 120) -- virtual seconds
 end
 
--- What happened, in order.
+-- The steps, in their order.
 function tests.mails_wait_for_the_list()
   local run = testing.run(newsletter.flow, {
     data = { list = "weekly" },

@@ -63,7 +63,7 @@ local function book(ctx, word, sign)
   print(("%s: %d"):format(word, amount))
 end
 
--- What can't be repeated is done once. If a process is killed meanwhile, the next one asks what
+-- An op that can't be repeated runs once. If a process is killed meanwhile, the next one asks what
 -- became of it: `account` says it, so start it with `--settle PayOp=done` or `PayOp=again`.
 local PayOp = flow.op("PayOp", {
   needs = { folder = "string", count = "integer" },

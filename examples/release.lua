@@ -38,7 +38,7 @@ local CheckTagOp = flow.op("CheckTagOp", {
 local checklist = flow.machine {
   name = "release",
   start = "version",
-  -- What a step answers with is the event; all else is kept in the state.
+  -- The event is what a step returns; all else is kept in the state.
   emit = function(result) return result.event end,
   reduce = function(state, result)
     local known = { version = result.version or state.version, aborted = result.aborted }

@@ -15,7 +15,7 @@ local function start(words, ready)
   local lines = started:lines()
   for line in lines do
     if line:find(ready, 1, true) then
-      -- What else it prints isn't of interest; a pipe that nobody reads would stop it.
+      -- Its other output isn't of interest; a pipe that nobody reads would stop it.
       flow.spawn(function() for _ in lines do end end)
       return started
     end

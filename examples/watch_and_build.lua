@@ -10,7 +10,7 @@ local edits = {}
 if not folder then
   folder = fs.temp_dir()
   command = { "sh", "-c", "! grep -n TODO page.txt >&2 && echo $(wc -w <page.txt) words" }
-  -- What someone would write with an editor meanwhile.
+  -- The texts that someone would write with an editor meanwhile.
   edits = { "hello world", "hello TODO world", "hello brave new world" }
 end
 

@@ -20,7 +20,7 @@ return function(ask)
       if result.amount and result.amount < 100 then return "invalidAmount" end
       return result.choice
     end,
-    -- What is known so far: the answers of all steps.
+    -- The state has what is known so far: the answers of all steps.
     reduce = function(state, result)
       local known = {}
       for key, value in pairs(state) do known[key] = value end

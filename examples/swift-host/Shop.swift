@@ -1,6 +1,6 @@
 import FlowEngine
 
-/// What the program knows, and scripts only see through its ops. Confined to the main thread.
+/// The state of the program, which scripts only see through its ops. Confined to the main thread.
 final class Shop {
   private var stock: [String: Int] = ["apples": 5, "pears": 3, "quinces": 1]
   private var lastReservation = 100

@@ -1,4 +1,4 @@
--- What the program runs for an order: it decides what happens, the ops are those of the program.
+-- The program runs this for an order: it decides what happens, the ops are the program's.
 local flow = require "flow"
 local StockOp, ReserveOp = flow.ops.StockOp, flow.ops.ReserveOp
 

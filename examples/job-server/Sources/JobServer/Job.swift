@@ -11,7 +11,7 @@ struct Job: Sendable {
   var traceparent: String?
 }
 
-/// What a client gets of a job while it runs.
+/// An event that a client gets of a job while it runs.
 struct JobEvent: Sendable, Equatable {
   /// `start`, `finish`, `log`, `print`, …
   var kind: String
@@ -28,7 +28,7 @@ enum JobOutcome: Sendable {
   case refused(String)
 }
 
-/// What a job may use.
+/// The limits of a job.
 struct JobLimits: Sendable {
   /// For the script, whether it waits or is busy.
   var time = Duration.seconds(10)
@@ -42,8 +42,8 @@ extension Job {
   /// Runs the script in a host of its own, on a thread of its own.
   ///
   /// - Parameters:
-  ///   - shop: What the ops of the server use.
-  ///   - limits: What the script may use.
+  ///   - shop: The part of the program that the ops of the server use.
+  ///   - limits: The limits of the script.
   ///   - canceller: Cancels the job from any thread, also before its host exists.
   ///   - report: Gets the events, on the thread of the job.
   ///   - log: Writes a line to the log of the server, on any thread.

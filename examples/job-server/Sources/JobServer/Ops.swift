@@ -2,7 +2,7 @@ import FlowEngine
 import FlowScripting
 import LuaVM
 
-// What scripts can do here: four kinds of ops, and objects of a class.
+// The things that scripts can use here: four kinds of ops, and objects of a class.
 
 /// A typed op: its inputs and outputs are properties. It runs on the thread of the job, and returns at once.
 struct PriceOp: TypedOp {

@@ -6,7 +6,7 @@ struct OrderLine: Codable, Sendable {
   var amount: Int
 }
 
-/// What the jobs of all clients share: part of the program, and safe to use from any thread.
+/// The state that the jobs of all clients share: part of the program, and safe to use from any thread.
 final class Shop: Sendable {
   let prices = ["apples": 40, "pears": 55, "quinces": 120]
   let warehouse = Warehouse()
