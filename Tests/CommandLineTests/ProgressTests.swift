@@ -36,7 +36,7 @@ struct ProgressTests {
     print("over")
     """
 
-  /// What removes the progress: the cursor returns to its top.
+  /// The text that removes the progress: the cursor returns to its top.
   private static let erase = "\u{1B}8\u{1B}[J"
 
   @Test("Progress is shown below other output, and removed at the end")

@@ -1,4 +1,4 @@
-/// What a test script did.
+/// The outcome of a test script.
 struct ScriptResult {
   let status: Int32
   /// Its standard output, times masked.
@@ -6,7 +6,7 @@ struct ScriptResult {
   let errors: String
 }
 
-/// What the header of a test script says about its run; `Tests/scripts/README.md` has the form.
+/// The expectations in the header of a test script about its run; `Tests/scripts/README.md` has the form.
 struct ScriptExpectation: Equatable {
   var status: Int32 = 0
   var arguments: [String] = []
@@ -16,7 +16,7 @@ struct ScriptExpectation: Equatable {
   var pythonModules: [String] = []
   /// The whole standard output, times masked; `nil`: whatever it prints.
   var standardOutput: String?
-  /// What standard error contains; none: it is empty.
+  /// The parts that standard error contains; none: it is empty.
   var standardErrorParts: [String] = []
 
   /// Reads the comment lines at the top of a script.

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// What lines on a terminal do beyond those of lua5.4.
+/// The abilities of lines on a terminal beyond those of lua5.4.
 @Suite("Lines of a session", .serialized)
 struct SessionInputTests: SessionSuite {
   let state: TemporaryFolder

@@ -9,7 +9,7 @@ protocol SessionSuite {
 extension SessionSuite {
   /// The libraries that edit lines.
   static var libraries: [String] { ["libreadline.so.8", "libedit.so.2"] }
-  /// The same, and a session without one.
+  /// The libraries, and a session without one.
   static var all: [String] { libraries + ["none"] }
 
   /// Starts a session, and waits for its first prompt.

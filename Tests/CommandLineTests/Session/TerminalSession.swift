@@ -6,7 +6,7 @@ final class TerminalSession {
   private let master: Int32
   private var process = pid_t()
   private var status: Int32?
-  /// What was shown and nobody has expected so far.
+  /// The output that was shown and nobody has expected so far.
   private(set) var unseen: [UInt8] = []
   /// The last byte that was expected.
   private var lastSeen = UInt8(ascii: "\n")
@@ -27,7 +27,7 @@ final class TerminalSession {
     _ arguments: [String] = [], state: TemporaryFolder,
     environment changes: [String: String?] = [:], columns: Int = 80, usesShell: Bool = false
   ) throws {
-    // What posix_openpt, unlockpt and ptsname do, which Swift's Glibc doesn't import.
+    // The work of posix_openpt, unlockpt and ptsname, which Swift's Glibc doesn't import.
     master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
     var (lock, number): (Int32, Int32) = (0, 0)
     guard master >= 0, ioctl(master, 0x4004_5431 /* TIOCSPTLCK */, &lock) == 0,
@@ -131,7 +131,7 @@ final class TerminalSession {
     return try expect("\n") + (try prompt())
   }
 
-  /// What a shell asks with.
+  /// The prompt of a shell.
   static let shellPrompt = "shell$ "
 
   /// Waits for the prompt for a new chunk, `>> ` for a further line of one.
@@ -154,7 +154,7 @@ final class TerminalSession {
         let seen = unseen[..<end]
         if let last = seen.last { lastSeen = last }
         unseen.removeFirst(end)
-        // What ends the editing of a line is no part of what follows.
+        // The sequence that ends the editing of a line is no part of what follows.
         return String(decoding: seen, as: UTF8.self)
           .replacingOccurrences(of: "\u{1B}[?2004l\r", with: "")
       }
@@ -165,7 +165,7 @@ final class TerminalSession {
     }
   }
 
-  /// Waits for the end and returns the status, as in a shell, and the remaining text.
+  /// Waits for the end and returns the status, as a shell has it, and the remaining text.
   func end(seconds: Double = patience) throws -> (status: Int32, shown: String) {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while try readMore(until: deadline) {}

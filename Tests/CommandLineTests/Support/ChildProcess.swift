@@ -29,11 +29,11 @@ struct ChildProcess {
   ///
   /// - Parameters:
   ///   - program: The path of the program, which is also its `argv[0]`.
-  ///   - arguments: What follows in `argv`.
+  ///   - arguments: The further elements of `argv`.
   ///   - environment: Variables beside those of this process, or in their place.
   ///   - directory: The working directory.
   ///   - seconds: After this time it is killed.
-  /// - Returns: What it printed and how it ended.
+  /// - Returns: The output, and how it ended.
   /// - Throws: `Failure` when it can't be started or is too slow.
   static func run(
     _ program: String, _ arguments: [String], environment: [String: String], in directory: String,
