@@ -1,7 +1,7 @@
 import FlowEngine
 import Testing
 
-// As in a program that embeds this package: literals are strings.
+// Like a program that embeds this package: literals are strings.
 typealias StringLiteralType = String
 typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String

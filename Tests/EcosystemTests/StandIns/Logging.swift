@@ -25,7 +25,7 @@ public struct Logger: Sendable {
 
   public let label: String
   public var logLevel: Level = .info
-  /// What a message becomes: the stand-in of `LogHandler`.
+  /// The messages that were written: the stand-in of `LogHandler`.
   private let written = Lines()
 
   public init(label: String) { self.label = label }
@@ -41,7 +41,7 @@ public struct Logger: Sendable {
     written.append(Entry("\(level) \(message())", metadata() ?? [:], source() ?? ""))
   }
 
-  /// What it has written.
+  /// A message that it has written.
   struct Entry: Sendable {
     let line: String
     let metadata: Metadata

@@ -41,7 +41,7 @@ public final class Gauge: Sendable {
   }
 }
 
-/// What a test has measured, by series: the stand-in of a `MetricsFactory`.
+/// The values that a test has measured, by series: the stand-in of a `MetricsFactory`.
 final class MeasuredValues: Sendable {
   /// Not one for the process, as tests run at the same time.
   @TaskLocal static var current: MeasuredValues?
