@@ -1,7 +1,7 @@
 import FlowEngine
 import Testing
 
-/// What a check says, in the form `error UploadOp: sentence`.
+/// The problems that a check reports, in the form `error UploadOp: sentence`.
 func said(_ flow: Flow, data: InitialData? = nil) -> [String] {
   flow.check(data: data).map { "\($0.severity.name) \($0.op): \($0.message)" }
 }

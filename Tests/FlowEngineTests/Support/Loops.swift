@@ -20,7 +20,7 @@ enum Scale {
   static let part = getenv("FLOWLUA_SANITIZER") == nil ? 1 : 10
   /// A nesting that overflows the stack of `.smallStack` if anything recursed: 52 bytes a level suffice.
   static let depth = 10_000
-  /// That of things whose time or memory grows with its square: 524 bytes a level.
+  /// The nesting of things whose time or memory grows with its square: 524 bytes a level.
   static let nesting = 1_000
   /// A number of ops: a million in an optimized build, fewer where a million take half a minute.
   #if DEBUG

@@ -1,11 +1,11 @@
 import FlowEngine
 
-// As in a program that embeds this package: literals are strings.
+// Like a program that embeds this package: literals are strings.
 typealias StringLiteralType = String
 typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String
 
-/// An opaque value with a type name of its own and that of a base.
+/// An opaque value with a type name of its own and the name of a base.
 final class TestOpaque: OpaqueValue {
   let typeName: ByteString
   let base: ByteString

@@ -1,7 +1,7 @@
 import FlowEngine
 import Testing
 
-/// What it means to cancel something that waits.
+/// The meaning of cancelling something that waits.
 @Suite("Cancellation of continuations")
 struct ContinuationCancellationTests {
   private let loop = makeLoop()
@@ -251,7 +251,7 @@ struct ContinuationCancellationTests {
         FlowTask.whenAllSucceed([waitingOp("WaitOp").start(on: loop)], on: loop).next { _ in 1 },
       ]
       loop.shutdown()
-      // What they have waited for is gone.
+      // The tasks that they have waited for are gone.
       for task in tasks { #expect(task.cancel()) }
     }
     #expect(gone == nil)

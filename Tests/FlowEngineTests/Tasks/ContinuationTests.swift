@@ -1,7 +1,7 @@
 import FlowEngine
 import Testing
 
-/// What continuations make of the tasks that they follow.
+/// The use that continuations make of the tasks that they follow.
 @Suite("Continuations")
 struct ContinuationTests {
   private let loop = makeLoop()

@@ -1,7 +1,7 @@
 import FlowEngine
 import Testing
 
-/// What a task is by itself: one outcome, reported unless somebody knows of it.
+/// A task by itself: one outcome, reported unless somebody knows of it.
 @Suite("Tasks")
 struct FlowTaskTests {
   @Test("A task that succeeded has its result")

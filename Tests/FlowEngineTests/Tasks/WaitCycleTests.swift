@@ -1,7 +1,7 @@
 import FlowEngine
 import Testing
 
-/// What waits for itself fails, however far around; nothing else does.
+/// A task that waits for itself fails, however far around; nothing else does.
 @Suite("Cycles of waits")
 struct WaitCycleTests {
   /// A task that others can be made to follow later.

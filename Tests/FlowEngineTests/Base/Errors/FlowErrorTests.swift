@@ -5,7 +5,7 @@ private struct Outage: Error, Equatable {
   let region: Int
 }
 
-/// What an error keeps on its way.
+/// The values that an error keeps on its way.
 @Suite("Errors of the engine")
 struct FlowErrorTests {
   private let failing = Op("FailOp", retry: RetryPolicy(attempts: 2)) { _ in throw Outage(region: 7)

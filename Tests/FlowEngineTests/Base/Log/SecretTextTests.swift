@@ -193,7 +193,7 @@ struct SecretTextTests {
 extension EventLoop {
   fileprivate func hide(_ value: FlowValue) { secrets.add(value) }
 
-  /// What a log of this loop makes of a line.
+  /// A line as a log of this loop has it.
   fileprivate func logged(_ line: String) -> String {
     let run = Op("LogOp") { $0.log(ByteString(line)) }.start(on: self)
     return run.events.first { $0.kind == .log }?.message?.description ?? "nothing"

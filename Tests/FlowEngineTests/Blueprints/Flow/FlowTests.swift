@@ -370,7 +370,7 @@ struct FlowTests {
         Issue.record("the tables aren't there")
         return
       }
-      // What two keys share, their copies share.
+      // The copies of two keys share an inner value that the keys share.
       #expect(inner === seen.last && copy !== map)
       #expect(inner.listCount() == 2)
     }

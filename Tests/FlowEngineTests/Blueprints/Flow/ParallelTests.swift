@@ -115,7 +115,7 @@ struct ParallelTests {
     try run.wait()
     #expect(run.data.value("lefts", as: [Int64].self) == [7, 8])
     #expect(run.data["left"] == nil && run.data["right"] == nil)
-    // What members set isn't logged.
+    // Values that members set aren't logged.
     #expect(body(run).filter { $0.contains("DataBucket") }.count == 1)
     #expect(run.duration == .seconds(1))
   }

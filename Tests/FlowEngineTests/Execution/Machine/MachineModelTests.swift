@@ -3,7 +3,7 @@ import Testing
 
 // Random machines against a model that knows nothing of the engine: a loop over a dictionary.
 
-/// What a random machine does at a visit: what reduce says, and which event there is.
+/// A visit of a random machine: what reduce says, and which event there is.
 private struct Visit {
   enum Reduce { case go, finish, retry }
 
@@ -58,7 +58,7 @@ private struct RandomMachine {
     }
   }
 
-  /// What it does: its lines, what it performs with which state, and how it ends.
+  /// Its deeds: its lines, what it performs with which state, and how it ends.
   func model() -> (lines: [String], performed: [String], end: String) {
     var lines: [String] = []
     var performed: [String] = []

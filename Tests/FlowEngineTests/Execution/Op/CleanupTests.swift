@@ -95,7 +95,7 @@ struct CleanupTests {
     #expect(run.error?.message == "third")
     #expect(run.error?.op == "TidyOp")
     #expect(body(run).last == "[TidyOp] DidFinish: withError: third")
-    // What comes when the outcome is known is reported.
+    // An error that comes when the outcome is known is reported.
     #expect(run.lateErrors.map(\.message) == ["second"])
   }
 

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Event streams")
 struct EventStreamTests {
-  /// What is left of a run of an op that waits and then logs `count` lines: the streams that were made
+  /// The rest of a run of an op that waits and then logs `count` lines: the streams that were made
   /// before it waited, and its events. The loop stays on the calling thread.
   private func run(
     _ count: Int, ends: Bool = true, _ makeStreams: (Run) -> [EventStream]

@@ -62,11 +62,11 @@ private struct ModelStop {
 
   /// When the first of them comes.
   var time: Int { first?.time ?? .max }
-  /// What an op ends with, and all in a group: the first counts.
+  /// The error that an op ends with, and all in a group: the first counts.
   var error: FlowError { first?.error ?? .cancelled() }
   var asOne: ModelStop { ModelStop(time: time, error: error) }
 
-  /// What a flow ends with at a time: the one furthest out counts.
+  /// The error that a flow ends with at a time: the one furthest out counts.
   func error(at time: Int) -> FlowError? { all.first { $0.time <= time }?.error }
 
   func adding(_ other: ModelStop) -> ModelStop {
@@ -500,7 +500,7 @@ struct ModelTests {
       }
     }
     #expect(states == [.succeeded, .failed, .cancelled])
-    // Contexts are used again: their number is that of the ops that wait at the same time.
+    // Contexts are used again: as many as ops wait at the same time.
     #expect(counts.slots < 64)
     let pending = loop.pendingRuns.count
     #expect(pending == 0)

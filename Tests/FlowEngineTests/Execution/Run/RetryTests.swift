@@ -102,7 +102,7 @@ struct RetryTests {
     #expect(drawn.allSatisfy { $0 > 8.999 && $0 < 10.501 })
     #expect(Set(drawn).count > 50)
     #expect((drawn.min() ?? 9) < 9.2 && (drawn.max() ?? 10) > 10.4)
-    // The same seed draws the same delays.
+    // One seed always draws the same delays.
     #expect(
       try delays(
         RetryPolicy(attempts: 200, delay: .seconds(10), maxDelay: .seconds(10.5), jitter: 0.1))

@@ -24,7 +24,7 @@ struct RunTests {
         "start pending", "waited", "op", "finish waited", "finish succeeded false", "observed 1",
         "observed 2", "observed late",
       ])
-    // What comes after the outcome doesn't count.
+    // Time after the outcome doesn't count.
     #expect(run.duration == .seconds(0.5))
   }
 
@@ -338,7 +338,7 @@ struct RunTests {
     return flow
   }
 
-  /// What a nested flow logs for the data it brings.
+  /// The lines that a nested flow logs for the data it brings.
   private func dataLines(_ flow: Flow) -> [String] {
     flow.ownData.map { "[DataBucket] add for \($0.name): \($0.value.logText)" }
   }

@@ -83,7 +83,7 @@ struct AsyncBodyTests {
         try await context.sleep(for: .seconds(1000))
       } catch {
         #expect(Task.isCancelled)
-        // What is cancelled may still take time, when it insists.
+        // A cancelled body may still take time, when it insists.
         #expect(await onAnotherThread { true })
         context.log("put away")
         throw error

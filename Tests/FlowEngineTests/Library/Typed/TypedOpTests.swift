@@ -127,7 +127,7 @@ struct TypedOpTests {
       _ = try? run.waitUntilEnd()
       return "\(run.error?.message ?? "none") \(run.data.boolean("isCancelled") ?? false)"
     }
-    // What it would have left isn't taken any more.
+    // Its value isn't taken any more.
     #expect(outcome == "cancelled: enough false")
   }
 

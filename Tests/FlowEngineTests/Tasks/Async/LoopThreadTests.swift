@@ -241,7 +241,7 @@ private func slowOp(_ seconds: Double) -> Op {
   }
 }
 
-/// Outside of async code, because `/proc/thread-self` is that of the calling thread.
+/// Outside of async code, because `/proc/thread-self` is about the calling thread.
 private func ownThreadName() -> String {
   guard let file = fopen("/proc/thread-self/comm", "r") else { return "" }
   defer { fclose(file) }

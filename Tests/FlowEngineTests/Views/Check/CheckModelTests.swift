@@ -181,7 +181,7 @@ private final class FlowMaker {
   }
 
   private func addGroup(_ flow: Flow, _ op: Op) {
-    // What a flow leaves for certain isn't known here.
+    // This doesn't know what a flow leaves for certain.
     let collect = op.gives.first { !$0.type.isOptional }?.name
     let input: ByteString = random(2) == 0 ? "e" : "f"
     flow.addGrouped(

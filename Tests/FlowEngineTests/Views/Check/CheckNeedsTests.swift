@@ -71,7 +71,7 @@ struct CheckNeedsTests {
         "error COp: [COp] needs <x> (string), but it may be missing: only [AOp] gives it, and not "
           + "on every path"
       ])
-    // What a flow declares is there when it has come to its last step.
+    // The keys that a flow declares are there when it has come to its last step.
     let giving = Flow("giving").gives(["x": "string"]).add(
       Op("ShortOp", gives: ["y": "any"]) { _ in })
     #expect(said(Flow("f").add(giving).add(checkedOp("COp", needs: ["x": "string"]))).isEmpty)

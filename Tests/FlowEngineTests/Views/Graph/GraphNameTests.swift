@@ -14,7 +14,7 @@ struct GraphNameTests {
     " ", "$x", "n1", "a\tb", "call()", "@{ shape: x }",
   ]
 
-  /// What a graph shows of a name: each line of it.
+  /// A name as a graph shows it: each line of it.
   private static func lines(_ name: ByteString) -> [String] {
     name.description.replacingOccurrences(of: "\t", with: " ").components(separatedBy: "\n")
   }

@@ -20,7 +20,7 @@ struct RunGraphTests {
       .add(drawnOp("UnreachedOp"))
       .addFinally(drawnOp("CloseOp"))
     let run = flow.start(on: makeLoop())
-    // What becomes of the flow later doesn't change the run.
+    // Later changes of the flow don't change the run.
     flow.add(drawnOp("LaterOp"))
     #expect(run.dot().description.contains(#"n2 [label="SlowOp\nrunning", style=filled, "#))
     #expect(run.dot().description.contains(#"[label="end\nrunning for 0s", shape=oval, "#))
@@ -101,7 +101,7 @@ struct RunGraphTests {
     let alone = drawnOp("FailOp").start(on: makeLoop())
     alone.markObserved()
     #expect(alone.dot().description.contains(#"n2 [label="FailOp\nfailed in 0s", "#))
-    // What is a secret in the run.
+    // A value that is a secret in the run.
     let hidden = Flow("f").data("key", Secret("swordfish"))
       .case("key", "swordfish").add(drawnOp("NoOp")).start(on: makeLoop())
     #expect(!hidden.dot().description.contains("swordfish"))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Progress streams")
 struct ProgressStreamTests {
-  /// What the elements say; the loop stays on the calling thread.
+  /// The texts of the elements; the loop stays on the calling thread.
   private func lines(_ stream: ProgressStream) async -> [String] {
     var lines: [String] = []
     for await progress in stream { lines.append(progress.line) }
