@@ -35,7 +35,7 @@ struct FileContentsTests {
     let second = try #require(try other.resume(nil, script: "/s.lua", on: loop))
     let known = FileContents(other, second)
     #expect(digest(try known.content(at: path)) == content)
-    // The same size, another content.
+    // Another content of equal size.
     try Files.write("two", to: path, Cancellation())
     #expect(try known.content(at: path) == nil)
     second.close()

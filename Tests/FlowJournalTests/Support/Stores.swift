@@ -2,7 +2,7 @@ import FlowEngine
 @testable import FlowJournal
 import Testing
 
-// As in a program that embeds this package: literals are strings.
+// Like a program that embeds this package: literals are strings.
 typealias StringLiteralType = String
 typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String
