@@ -71,7 +71,7 @@ struct ProcessTests {
     }
   }
 
-  /// What was sent a signal dies when the system gets to it. Nobody may reap it here, so being a
+  /// A process that was sent a signal dies when the system gets to it. Nobody may reap it here, so being a
   /// zombie is enough.
   private func expectGone(_ pid: Int32) {
     for _ in 0..<5000 {

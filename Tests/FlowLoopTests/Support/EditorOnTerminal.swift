@@ -13,7 +13,7 @@ final class EditorOnTerminal {
   }
 
   init(_ library: String) throws {
-    // What posix_openpt, unlockpt and ptsname do, which Swift's Glibc doesn't import.
+    // The work of posix_openpt, unlockpt and ptsname, which Swift's Glibc doesn't import.
     master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
     var (lock, number): (Int32, Int32) = (0, 0)
     guard master >= 0, ioctl(master, 0x4004_5431 /* TIOCSPTLCK */, &lock) == 0,

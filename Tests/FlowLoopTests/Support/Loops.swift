@@ -1,6 +1,6 @@
 import FlowLoop
 
-// As in a program that embeds this package: literals are strings.
+// Like a program that embeds this package: literals are strings.
 typealias StringLiteralType = String
 typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A monitor")
 struct MonitorTests {
-  /// What two threads change.
+  /// The number that two threads change.
   // Unchecked: the monitor guards it.
   private final class Counter: @unchecked Sendable {
     let monitor = Monitor()
