@@ -5,7 +5,7 @@ import Testing
 @testable import FlowNodes
 @testable import FlowScripting
 
-// As in a program that embeds this package: literals are strings.
+// Like a program that embeds this package: literals are strings.
 typealias StringLiteralType = String
 typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String
