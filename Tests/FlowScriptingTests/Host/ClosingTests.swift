@@ -158,7 +158,7 @@ struct ClosingTests {
       vm = program.vm
       op = program.host.op(in: values[0])
       flow = program.host.op(in: values[1])
-      // What is registered holds the host, which holds it.
+      // Each registered one holds the host, which holds it.
       if let flow { program.host.register(flow) }
       if let op { program.host.register(op) }
       run = program.host.run(in: values[2])

@@ -8,7 +8,7 @@ struct TextHolder: CustomTestStringConvertible, Sendable {
   let testDescription: String
   /// Keeps the text `big(i)`.
   let code: String
-  /// Whether the code is that of an op, with its context in `ctx`.
+  /// Whether the code belongs to an op, with its context in `ctx`.
   var isOp = false
 
   init(_ description: String, _ code: String, isOp: Bool = false) {

@@ -32,7 +32,7 @@ struct HostTimeLimitTests {
     }
   }
 
-  /// What a chunk does that sets the limit by `begin()`: the error that it ends with, or its first result.
+  /// The outcome of a chunk that sets the limit by `begin()`: the error that it ends with, or its first result.
   private func outcome(_ source: String) throws -> String {
     let (host, close) = try program()
     defer { close() }

@@ -4,7 +4,7 @@ import Glibc
 import LuaVM
 import Testing
 
-/// What a server does all day: hosts that come and go. Each test has a process of its own, whose memory it measures.
+/// A server's day: hosts that come and go. Each test has a process of its own, whose memory it measures.
 @Suite("Many hosts")
 struct ManyHostsTests {
   /// How many hosts: as many as usual, unless `FLOWLUA_HOSTS` says otherwise.
@@ -69,14 +69,14 @@ struct ManyHostsTests {
   }
 }
 
-/// What the process has of the system.
+/// The size of the process, as the system counts it.
 private struct ProcessSize {
   let bytes: Int
   let descriptors: Int
   let threads: Int
 
   init() {
-    // What is free counts only once the allocator has returned it.
+    // Free memory counts only once the allocator has returned it.
     if let trim = dlsym(nil, "malloc_trim") {
       _ = unsafeBitCast(trim, to: (@convention(c) (Int) -> Int32).self)(0)
     }

@@ -3,8 +3,8 @@ import FlowScripting
 @_spi(Scripting) import LuaVM
 import Testing
 
-/// What a script could try against the scripts of other states and against its host, each in restricted states of
-/// one process.
+/// Attacks that a script could try against the scripts of other states and against its host, each in restricted
+/// states of one process.
 @Suite("Attacks between restricted scripts")
 struct RestrictedAttackTests {
   /// Lists what a script finds in its library tables, its globals, the metatable of strings, and the tables of the
@@ -236,7 +236,7 @@ struct RestrictedAttackTests {
       if type(meta) == "table" then meta.__tostring, meta.__index, meta.__concat = error, error, error end
       return rawequal(e.cause, shared)
       """, returns: "true")
-    // What reaches Swift, and from there another state, is data.
+    // Values that reach Swift, and from there another state, are data.
     let attacker = try script()
     let run = try attacker.endedRun(
       "return flow.op('FailingOp', function() error(setmetatable({ message = 'm' }, { __index = _G })) end)"

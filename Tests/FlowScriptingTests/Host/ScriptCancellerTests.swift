@@ -78,7 +78,7 @@ struct ScriptCancellerTests {
     }
     #expect(message == "cancelled: enough")
     await scripts.shutdown(grace: .zero)
-    // What the shutdown cancels is over.
+    // The code that the shutdown cancels is over.
     _ = try await ScriptHost.run(script: "return 1", canceller: canceller)
   }
 

@@ -4,7 +4,7 @@ import FlowScripting
 @_spi(Scripting) import LuaVM
 import Testing
 
-// As in a program that embeds this package: literals are strings.
+// Like a program that embeds this package: literals are strings.
 typealias StringLiteralType = String
 typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String
@@ -48,7 +48,7 @@ final class ScriptProgram {
     return run
   }
 
-  /// What a chunk returns first, as `tostring` shows it.
+  /// The first result of a chunk, as `tostring` shows it.
   func text(_ source: String, _ arguments: LuaValue...) throws -> String {
     let results = try vm.call(try load(source), arguments)
     return try vm.tostring(results.first ?? .nil).description

@@ -178,7 +178,7 @@ struct WorkerStressTests {
   func none() throws {
     let host = try program(workers: 2)
     defer { host.close() }
-    // What the workers get, too.
+    // The workers get it, too.
     host.vm.memoryLimit = nil
     host.workerMemoryLimit = 1000
     try run(
