@@ -8,7 +8,7 @@ import Testing
 struct AlarmTests {
   static let millisecond: Int64 = 1_000_000
 
-  /// What alarms of a test have done.
+  /// The deeds of a test's alarms.
   final class Record: Sendable {
     private let state = Locked<[(name: String, time: Int64)]>([])
 

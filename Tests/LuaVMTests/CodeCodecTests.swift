@@ -265,7 +265,7 @@ struct CodeCodecTests {
     #expect(try change() == "t at script.lua:4")
     try home.run("set('local _, t = ... t.a.b = 1 t[3] = 3')")
     #expect(try change() == "t at script.lua:4")
-    // The same content in another order is no change.
+    // Equal content in another order is no change.
     try home.run(
       "set('local _, t = ... t[3] = nil for i = 1, 50 do t[{}] = i t[i .. 0] = i end "
         + "for k in pairs(t) do if k ~= 1 and k ~= 2 and k ~= [[a]] then t[k] = nil end end')")

@@ -10,7 +10,7 @@ struct CopyTests {
     host = try TestHost()
   }
 
-  /// What a function says of a table and its copy, which it gets as `t` and `c`.
+  /// Calls a function about a table and its copy, which it gets as `t` and `c`; its result as text.
   private func told(_ table: String, _ question: String) throws -> String {
     guard case .reference(let original) = try host.run("return \(table)")[0] else {
       throw TestProblem("no table")

@@ -7,7 +7,7 @@ struct MemoryBudgetTests {
   private static let limit = 24 << 19
   private static let step = 64 << 10
 
-  /// What the states of several threads hold.
+  /// The memory of the states of several threads.
   private final class Uses: Sendable {
     let used = Locked<[Int]>([0, 0, 0])
   }
@@ -161,7 +161,7 @@ struct MemoryBudgetTests {
     #expect(budget.taken < 1 << 19)
     // It isn't worth the time again.
     #expect(!vm.settleBudget())
-    // What it holds is looked at once.
+    // Its memory is looked at once.
     try run(vm, "fill(14)")
     #expect(vm.settleBudget() && !vm.settleBudget())
     #expect(budget.taken > 14 << 19)

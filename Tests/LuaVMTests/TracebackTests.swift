@@ -1,7 +1,7 @@
 @_spi(Scripting) import LuaVM
 import Testing
 
-/// The text of a stack is that of debug.traceback, which is liblua's own.
+/// The text of a stack equals debug.traceback's, which is liblua's own.
 @Suite("Tracebacks", .alsoWithout(.tableLayout))
 struct TracebackTests {
   let host: TestHost

@@ -12,7 +12,7 @@ struct ValueCodecTests {
     away = try TestHost()
   }
 
-  /// What arrives of a script's result.
+  /// A script's result as it arrives.
   func sent(_ script: String) throws -> LuaValue {
     let buffer = EncodedBuffer()
     try home.vm.encode(try home.run(script).first ?? .nil, into: buffer)
@@ -22,7 +22,7 @@ struct ValueCodecTests {
     return value
   }
 
-  /// What a function over there says of it.
+  /// The result of a function over there about it.
   func told(_ script: String, _ question: String) throws -> String {
     try away.text("local v = ... \(question)", [try sent(script)])
   }
@@ -206,7 +206,7 @@ struct ValueCodecTests {
         local shapes = require 'shapes'
         return v[1] == v[2], v[1] == v[3][1], v[1]:double(), getmetatable(v[3]) == shapes
         """) == "true true 8 true")
-    // What isn't there in the other state is an error there.
+    // A value that isn't there in the other state is an error there.
     try home.run("package.loaded.shapes.Other = {}")
     #expect(throws: LuaError.self) {
       try sent("return setmetatable({}, require('shapes').Other)")
@@ -361,7 +361,7 @@ struct ValueCodecTests {
       do {
         _ = try away.vm.decode(EncodedBuffer(bytes))
       } catch let error as LuaError {
-        // A metatable may be that of a module.
+        // A metatable may belong to a module.
         let isMissing = error.message.hasPrefix("module '")
         #expect(error.code == .argument || isMissing, "\(error)")
       }
@@ -390,7 +390,7 @@ struct ValueCodecTests {
         "return H.look(v.s), H.look(v.n), H.look(v.t) == v, type(v.s)")
         == "text 3 true userdata")
     #expect(try told("return H.hide({x = 1})", "return H.look(v).x") == "1")
-    // What can't go inside of one is refused.
+    // A value that can't go inside of one is refused.
     #expect(throws: EncodeError.self) { try sent("return H.hide(print)") }
     try MemoryTests.failEach(home, "encoding secrets") {
       try home.vm.encode(

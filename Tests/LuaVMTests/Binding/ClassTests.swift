@@ -99,7 +99,7 @@ struct ClassTests {
         return dog.name, dog.weight, dog.tricks[2], dog:outweighs(cat), cat:outweighs(dog),
           same == dog, what, cat.tricks, Dog.heavy
         """) == ["Rex", "4.0", "roll", "true", "false", "true", "a dog", "nil", "nil"])
-    // By its own class, though the type is that of the class above.
+    // By its own class, though the type is the class above.
     let animal: Animal = Dog("Rex")
     #expect(
       try host.vm.call(

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import Testing
 
-// As in a program that embeds this package: literals are strings.
+// Like a program that embeds this package: literals are strings.
 typealias StringLiteralType = String
 typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String
@@ -14,7 +14,7 @@ final class TestHost {
   let scheduler: TestScheduler
   let taskType: LuaObjectType<TestTask>
 
-  /// What the states of a test do without; see `AlsoWithout`.
+  /// The mechanisms that the states of a test do without; see `AlsoWithout`.
   @TaskLocal static var withheld: LuaMechanisms = []
 
   init(_ configuration: LuaConfiguration = LuaConfiguration()) throws {

@@ -123,7 +123,7 @@ func parked(_ outcome: LuaOutcome) -> LuaCoroutine? {
   return coroutine
 }
 
-/// What a spawned function comes to.
+/// A spawned function and its result.
 final class TestTask {
   private(set) var result: Result<LuaValue, any Error>?
   var isStopped = false
