@@ -208,7 +208,7 @@ static int address(lua_State *L) {
   return 1;
 }
 
-// What the system has told the process at its start, such as where its name is: AT_EXECFN.
+// An entry of what the system has told the process at its start, such as where its name is: AT_EXECFN.
 static int auxiliary(lua_State *L) {
   lua_pushinteger(L, (lua_Integer)getauxval((unsigned long)luaL_checkinteger(L, 1)));
   return 1;
