@@ -107,7 +107,7 @@ let package = Package(
       dependencies: [
         "FlowNodes", "FlowScripting", "FlowHTTP", "FlowJournal", "LuaVM", "FlowEngine",
       ],
-      // What `--init` writes.
+      // The files that `--init` writes.
       resources: [.embedInCode("Project/hello.lua"), .embedInCode("Project/hello_test.lua")],
       swiftSettings: strict,
       linkerSettings: [
@@ -132,7 +132,7 @@ let package = Package(
             // A fixed address: otherwise 20,000 relative relocations are done at each start. The C
             // library and all C modules are still placed at random.
             "-Xclang-linker", "-no-pie",
-            // `-static-stdlib` exports every symbol. What a shared library calls and this program
+            // `-static-stdlib` exports every symbol. A function that a shared library calls and this program
             // defines (`lua_resume`, which thereby replaces liblua's own) is exported regardless.
             "-Xlinker", "--no-export-dynamic",
             // Without memory the program ends with a sentence, not by a signal: CFlowSystem/limits.c has what is called
