@@ -198,7 +198,7 @@ confined.all(place, {
     try("setxattr", sys, "setxattr", path, "user.attack", "x", 1, 0)
     try("setxattrat", sys, "setxattrat", AT_FDCWD, path, 0, "user.attack", string.pack("jI4I4", attack.address "x", 1, 0), 16)
     try("file_setattr", sys, "file_setattr", AT_FDCWD, path, string.rep("\0", 24), 24, 0)]], alone = "not every system has all" },
-  -- What may be read may not be changed.
+  -- A file that may be read may not be changed.
   { 60, "Files that may only be read are changed", [[
     local path = inside .. "/readable"
     try("write", written, path)

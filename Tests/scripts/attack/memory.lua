@@ -8,7 +8,7 @@ local PRELUDE = [[
   local function attack(body)
     local ok, problem = pcall(body)
     problem = tostring(problem)
-    -- What flowlua held for objects that were collected is free after the next call that makes one.
+    -- Memory that flowlua held for objects that were collected is free after the next call that makes one.
     for _ = 1, 4 do collectgarbage() pcall(flow.new, "next") end
     assert(#("x"):rep(1e6) == 1e6 and flow.op("NextOp", function() flow.sleep(0.001) end):run().ok)
     local peak = 0

@@ -19,7 +19,7 @@ end
 check.equal(probe.stderr, "")
 check.contains(probe.stdout, "Permission denied")
 
--- What can't be enforced is an error, and the script isn't executed.
+-- A limit that can't be enforced is an error, and the script isn't executed.
 for _, case in ipairs {
   { "landlock:ENOSYS", "no Landlock", "Function not implemented", "Linux 5.19" },
   { "landlock:EOPNOTSUPP", "no Landlock, or it is disabled", "Operation not supported", "Linux 5.19" },

@@ -63,7 +63,7 @@ flowlua: warning: main.lua:10: field 'speed' of uploads.options is deprecated; i
 flowlua: warning: main.lua:12: uploads.send is deprecated since 2.0; use uploads.put
 ]]
 for _, environment in ipairs { {}, { FLOWLUA_DEPRECATIONS = "" }, { FLOWLUA_DEPRECATIONS = "warn" } } do
-  -- The first one is that of the tests.
+  -- The first one is the environment of the tests.
   if not next(environment) and os.getenv "FLOWLUA_DEPRECATIONS" then environment = nil end
   local result = run("main.lua", environment)
   check.equal(result.stderr, warnings)
@@ -113,7 +113,7 @@ check.equal(result.stdout, "true\tnil\n")
 result = run("workers.lua", { FLOWLUA_DEPRECATIONS = "error" })
 check.contains(result.stdout, "false\t[all/SendOp #", "workers.lua:4: old.send is deprecated; send nothing")
 
--- An op has no caller: then the line is that of the call itself.
+-- An op has no caller: then the line of the call itself counts.
 write("op.lua", [[
 local flow = require "flow"
 flow.op("OldOp", function()

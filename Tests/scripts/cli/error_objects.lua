@@ -1,4 +1,4 @@
--- An error object of the main chunk is reported as in lua5.4.
+-- flowlua reports an error object of the main chunk like lua5.4.
 local host = require "host"
 for _, text in ipairs {
   "error {}",

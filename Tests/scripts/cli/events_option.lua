@@ -133,7 +133,7 @@ for _, word in ipairs { "waits", "logs" } do
     ]], "bash", host.binary, file, killed, word, signal })
     local list = records(file, signal == "KILL")
     check.equal(list[3].message, "ready")
-    -- What is logged faster than a loaded machine writes it is dropped, the end included.
+    -- Events that come faster than a loaded machine writes them are dropped, the end included.
     if signal == "TERM" and word == "waits" then check.equal(list[#list].state, "cancelled") end
   end
 end

@@ -45,7 +45,7 @@ check.contains(graph, "<svg", "AOp")
 graph = drawn("dot", "")
 check.contains(graph, "digraph")
 
--- What can't be written any more is an error.
+-- A graph that can't be written any more is an error.
 local gone = fs.temp_dir()
 local failed = host.script("require('flow').fs.remove(arg[1])", { gone }, { before = { "--graph", gone .. "/x.dot" } })
 check.equal(failed.status, 1)

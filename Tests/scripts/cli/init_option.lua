@@ -36,7 +36,7 @@ local function library_of(place)
   return settings["workspace.library"][1]
 end
 
--- What there is, with times and contents.
+-- The entries of a folder, with times and contents.
 local function state(place)
   return sh(("cd %s && find . -printf '%%p %%m %%T@\\n' | sort && find . -type f | sort | xargs -d '\\n' cksum")
     :format(quoted(place))).stdout
@@ -159,7 +159,7 @@ write(prefix .. "/share/flowlua/library/flow.d.lua", "---@meta flow\n")
 init({ folder .. "/older" }, 0, installed)
 check.match(library_of(folder .. "/older"), "/older/%.flowlua/library$")
 
--- What can't be written.
+-- Folders and files that can't be written.
 write(folder .. "/file", "")
 check.contains(init({ folder .. "/file" }, 1).stderr, "--init: can't make folder '" .. folder .. "/file': File exists")
 check.contains(init({ folder .. "/file/below" }, 1).stderr, "/file/below': Not a directory")

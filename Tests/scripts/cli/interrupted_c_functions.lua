@@ -1,4 +1,4 @@
--- Ctrl-C inside a C function is an error of that function, as in lua5.4.
+-- Ctrl-C inside a C function is an error of that function, like lua5.4's.
 -- The error can be caught at the call; its message and traceback name place and function.
 local host = require "host"
 local check = require "check"
@@ -30,7 +30,7 @@ local RUNNER = [[
 local function interrupted(program, text)
   text = "io.stdout:setvbuf 'no'\n" .. text
   local result = host.run("bash", { "-c", RUNNER, "bash", program, text })
-  -- What a shell says of its own.
+  -- Without a shell's own words.
   return (result.stdout:gsub("lua5%.4", "PROGRAM"))
 end
 local pipe = "local pipe = io.stdin print 'ready' "

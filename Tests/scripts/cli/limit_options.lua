@@ -186,7 +186,7 @@ local collector = run { "--sandbox", "--otlp=http://127.0.0.1:9/", "script/run.l
 check.equal(collector.status, 2)
 check.contains(collector.stderr, "'--otlp' sends to a collector: add --allow-net")
 
--- The folder of a sandbox is that of TMPDIR, can be written, and is gone after the end, however that is.
+-- TMPDIR names the folder of a sandbox, which can be written, and is gone after the end, however that is.
 local function is_empty()
   -- After SIGKILL another process removes it.
   for i = 1, 1000 do

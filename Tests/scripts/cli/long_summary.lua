@@ -43,7 +43,7 @@ check.equal(result.stdout, "old")
 check_runs(fs.read(file))
 check.equal(#fs.list(folder.path), 1)
 
--- What can't be replaced by a file is written at the end.
+-- An output that no file can replace is written at the end.
 result = host.script(text, {}, { before = { "--virtual-clock", "--summary=json:-" } })
 check_runs(result.stdout)
 local made = folder.path .. "/made"

@@ -35,7 +35,7 @@ nil	ls: Permission denied	13
 nil	Permission denied	13
 ]])
 
--- What the script has made of the libraries has no part in it.
+-- The script's changes of the libraries have no effect on it.
 result = run({}, [[
   local real = io
   io = { popen = function() end }

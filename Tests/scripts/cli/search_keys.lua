@@ -30,7 +30,7 @@ for _, keys in ipairs { "\x18\x05", "\x18\x0e", "\x18u", "\x18\x18", "\x1bOz" } 
   for key in keys:gmatch "." do open:type(key) end
     finish(open)
 end
--- What the user has chosen for that stays.
+-- The user's own choice stays.
 flow.fs.write(inputrc, 'set isearch-terminators "x"\n')
 local open = session()
 open:type "\x12"

@@ -39,7 +39,7 @@ expect(0, "ready\nfalse\ttrue\ttrue\n", "INT", [[
 expect(130, "ready\n", "INT INT", [[
   print 'ready'
   while true do pcall(function() while true do end end) end]])
--- As in lua5.4.
+-- Like lua5.4.
 for _, text in ipairs {
   "print 'ready' while true do end",
   "print 'ready' local function f() while true do end end f()",
@@ -166,7 +166,7 @@ for _, busy in ipairs { true, false } do
   end
 end
 contains(130, "TERM INT", stubborn(30, false), "interrupted again: cleanups were cut\n")
--- What is cut at the end of the grace is said too.
+-- A line names the runs that are cut at the end of the grace, too.
 local function short(signal, status, busy)
   local result = host.signalled(host.binary,
     { "--grace", "0.2", "-e", "io.stdout:setvbuf 'no' " .. stubborn(30, busy) }, signal)

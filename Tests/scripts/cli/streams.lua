@@ -6,7 +6,7 @@ local function shell(command, chunk)
   return host.run("sh", { "-c", command, "sh", host.binary, chunk })
 end
 
--- What can't be written isn't lost silently.
+-- Output that can't be written isn't lost silently.
 for _, chunk in ipairs { "print(1)", "io.write(('x'):rep(1000000))", "print(1) os.exit(0)",
   "print(1) os.exit(true, true)", "require 'flow' io.write 'x'" } do
   local result = shell('"$1" -e "$2" >/dev/full', chunk)

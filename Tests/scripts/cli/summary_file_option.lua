@@ -63,7 +63,7 @@ check.equal(#first.events, 5)
 check.equal(list[2].run, "two")
 check.same(list[2].data, {})
 
--- The text is that of the summaries; the file is there however the script ends.
+-- The text is the summaries'; the file is there however the script ends.
 local lines = run("io.write(flow.new('one'):run():summary(), flow.new('two'):run():summary())", "text")
 check.equal(#lines, 10)
 _, result, text = run("io.write(flow.new('one'):run():summary()) os.exit(3)", "text")

@@ -70,7 +70,7 @@ second
   .. [[{"time":0,"kind":"finish","op":"OuterOp","attempt":1,]]
   .. [["message":"withInsufficientInputData: can't find <key> in data bucket"}]}]] .. "\n")
 
--- What ends after the main chunk, and what an error of it cancels.
+-- A run that ends after the main chunk, and one that an error of it cancels.
 result = host.script([[
   local flow = require "flow"
   flow.op("SlowOp", function() flow.sleep(0.01) end):start()

@@ -36,7 +36,7 @@ expect("--no-progress", "flow.spawn(function() error(hostile) end)", " failed: "
 check.contains(terminal("", "error('a\\n\\tb', 0)"), "flowlua: a\r\n\tb\r\n")
 -- Warnings.
 expect("", "flow.deprecated(hostile, 'use ' .. hostile)", "HOSTILE is deprecated; use HOSTILE")
--- What options print.
+-- Output of options.
 expect("--no-progress --summary", fails .. "CheckOp:run():wait()", "[CheckOp] HOSTILE\r\n", "add for key: HOSTILE\r\n")
 expect("--no-progress --follow", fails .. "CheckOp:run():wait()", "[CheckOp] HOSTILE\r\n", "add for key: HOSTILE\r\n")
 expect("--no-progress --summary=json", fails .. "CheckOp:run():wait()", '"key":"')

@@ -52,7 +52,7 @@ if flow.exec({ "id", "-u" }):await().stdout ~= "0\n" then
   flow.exec({ "chmod", "u+w", file }):await()
 end
 
--- What can be written is no matter of the kind: a link, a device, a new file in the present folder.
+-- The kind of a file doesn't decide whether it can be written: a link, a device, a new file in the present folder.
 flow.exec({ "ln", "-s", file, link }):await()
 for _, option in ipairs(options) do
   for _, path in ipairs { link, "/dev/null" } do

@@ -66,7 +66,7 @@ finds(flow.new("f"):data { seats = "five", list = { 1, "two" }, account = accoun
   "error COp: [COp] needs <account> as User, but the data of flow 'f' holds it as Account",
 })
 
--- An op that is tried again meets what it has set.
+-- An op that is tried again meets the values that it has set.
 finds(flow.new("f"):add(op("AgainOp", { x = "string?" }, { x = "integer" }), { retry = 2 }), nil, {
   "error AgainOp: [AgainOp] needs <x> as string?, but is tried again and gives it as integer",
 })

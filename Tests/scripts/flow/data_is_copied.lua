@@ -24,7 +24,7 @@ for round = 1, 3 do
   assert(seen ~= list and seen.self == seen and seen[2] ~= shared)
   assert(seen[seen[2]] == "key" and run.data.again == seen[2])
   check.equal(#run.data.list, 3)
-  -- What has a metatable is no plain table.
+  -- A table with a metatable is no plain table.
   assert(rawequal(run.data.object, object) and rawequal(seen[object], object))
   check.equal(object.n, round)
 end

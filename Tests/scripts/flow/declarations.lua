@@ -47,7 +47,7 @@ check.equal(run.error.op, "UploadOp")
 check.contains(run:summary(), "[UploadOp] WillStart\n")
 check.equal(single:check()[1].message, "[UploadOp] needs <image> (string), but nothing before provides it")
 
--- What the flow declares itself goes first, key lists and primary keys each.
+-- The flow's own declarations go first, key lists and primary keys each.
 check.same(flow.new("own"):add(UploadOp):needs({ image = "string" }):needs(), { image = "string" })
 check.equal(flow.new("own"):add(UploadOp):primary("quality").primary_input, "quality")
 check.equal(flow.new("own"):add(UploadOp):primary("quality").primary_output, "url")

@@ -21,7 +21,7 @@ check.usage(function() cases():otherwise():otherwise() end, "'otherwise'", "twic
 check.usage(function() cases():otherwise():case("a", "b") end, "'case'", "after otherwise()")
 check.usage(function() cases():otherwise():case(print) end, "'case'", "after otherwise()")
 
--- What was refused has changed nothing.
+-- The refused calls have changed nothing.
 local blueprint = cases()
 assert(not pcall(blueprint.case, blueprint, "plan", 5))
 assert(not pcall(blueprint.add, blueprint, 5))

@@ -48,7 +48,7 @@ local machine = flow.machine {
 local done = machine:run(data)
 assert(done.ok, done.error)
 check.equal(done.result.n, 2)
--- What is copied with the metatable too is its own table.
+-- A copy with the metatable too is its own table.
 local copy = {}
 for key, value in pairs(data) do copy[key] = value end
 copy.x = 5

@@ -1,4 +1,4 @@
--- A cancelled function ends at once, and removes what it has begun.
+-- A cancelled function ends at once, and removes the files that it has begun.
 -- clock: real: a limit for the end of a cancelled function on another thread
 local check = require "check"
 local flow = require "flow"
@@ -8,7 +8,7 @@ local dir = fs.temp_dir()
 local pipe = dir .. "/pipe"
 flow.exec { "mkfifo", pipe }:await()
 
--- What never ends by itself: nobody writes to the pipe.
+-- Functions that never end by themselves: nobody writes to the pipe.
 local endless = {
   function() fs.read(pipe) end,
   function() fs.hash(pipe) end,

@@ -10,7 +10,7 @@ fs.write(dir .. "/file", "")
 check.equal(check.raises(function() fs.mkdir(dir .. "/file") end, "can't make folder").name, "EEXIST")
 check.equal(check.raises(function() fs.mkdir(dir .. "/file/x") end).name, "ENOTDIR")
 
--- What a link leads to stays, also with a slash after the link.
+-- The target of a link stays, also with a slash after the link.
 fs.mkdir(dir .. "/kept")
 fs.write(dir .. "/kept/precious", "")
 os.execute(([[cd '%s' && ln -s ../../kept a/b/link && ln -s kept top && ln -s ../a a/cycle && mkfifo a/pipe &&

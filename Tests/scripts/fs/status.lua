@@ -1,4 +1,4 @@
--- The status of a path is that of the link itself, or of what it leads to; nil where nothing is.
+-- The status of a path describes the link itself, or its target; nil where nothing is.
 local check = require "check"
 local fs = require "flow.fs"
 

@@ -43,7 +43,7 @@ run = WorkerOp:run()
 check.equal(run.data.was, true)
 check.equal(fs.exists(run.data.dir), false)
 
--- What an op gives in a worker stays as long as what an op of the main thread gives.
+-- A folder that an op gives in a worker stays as long as one that an op of the main thread gives.
 local GiveOp = flow.op("GiveOp", {
   thread = "worker", gives = { dir = "string", file = "file" },
   run = function(ctx)

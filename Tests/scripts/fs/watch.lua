@@ -3,7 +3,7 @@ local check, host = require "check", require "host"
 local flow = require "flow"
 local fs = flow.fs
 
--- The changes up to that of a file called `end`, as lines, with paths from the folder.
+-- The changes up to one of a file called `end`, as lines, with paths from the folder.
 local function changes(watch, dir)
   local lines = {}
   while true do
@@ -111,7 +111,7 @@ fs.rename(file, dir .. "/elsewhere")
 check.equal(watch().kind, "removed")
 watch:close()
 
--- Paths are spelt as they were given: that of a file, and that of a folder with the name after it.
+-- Paths are spelt as they were given: a file's, and a folder's with the name after it.
 os.execute(("ln -s '%s' '%s/link'"):format(dir, parent))
 local relative = ("../"):rep(40) .. dir:sub(2)
 for _, folder in ipairs {
@@ -168,7 +168,7 @@ check.equal(watch().path, dir .. "/2")
 check.equal(watch().path, dir .. "/3")
 watch:close()
 
--- What waits for a reader is kept in order, however much it is.
+-- Changes that wait for a reader are kept in order, however many they are.
 watch = fs.watch(dir)
 os.execute(("cd '%s' && mkdir $(seq 10001 15000)"):format(dir))
 for number = 10001, 15000 do check.equal(watch().path, dir .. "/" .. number) end

@@ -8,7 +8,7 @@ local function folder(commands)
   flow.exec({ "sh", "-ec", commands }, { cwd = dir }):await()
   return dir
 end
--- Watches a path, changes something, and returns the changes up to that of the content "end".
+-- Watches a path, changes something, and returns the changes up to the one of the content "end".
 local function changes(dir, path, commands)
   local watch = fs.watch(dir .. "/" .. path)
   local lines = {}

@@ -141,7 +141,7 @@ for number = 1, count do
   local op = flow.op("CutOp", { primary_input = "size", run = function(ctx)
     local size = ctx:get "size"
     local part, way = packed:sub(1, size), any(ways)
-    -- The end of a member could be that of the body, unless the connection says otherwise.
+    -- The end of a member could be the body's, unless the connection says otherwise.
     local framing = any(whole[size] and cut_framings or any { framings, cut_framings })
     local lines, sent = framing(part, #packed)
     local ok, found = pcall(read, request(encoding, lines, sent), way, ("%s/cut%d"):format(folder, size))

@@ -37,7 +37,7 @@ local RUNNER = [[
   cd "$scripts" && rm -rf "$1"
   exit $status]]
 
--- What is stopped has no more time for its cleanups than a test has.
+-- Stopped ops have no more time for their cleanups than a test has.
 local grace = "--grace 0.05"
 local limit = os.getenv "FLOWLUA_SANITIZER" and 300 or 20
 local failures = {}

@@ -53,7 +53,7 @@ local function damaged(document)
   return document:sub(1, at) .. bytes[random(#bytes)] .. document:sub(at + (way == 3 and 1 or 2))
 end
 
--- The same for a document that is refused.
+-- Expects the usual error for a document that is refused.
 local function refused(read, document, code)
   local ok, problem = pcall(read, document)
   if ok then return end

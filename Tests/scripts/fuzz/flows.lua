@@ -139,7 +139,7 @@ end
 for _ = 1, os.getenv "FLOWLUA_SANITIZER" and 40 or 400 do
   count = 0
   local blueprint, model = random_flow("random", 3)
-  -- The same blueprint three times at once: the runs don't touch each other.
+  -- One blueprint three times at once: the runs don't touch each other.
   local runs, models = {}, {}
   for i = 1, 3 do
     local m = { data = {}, order = {}, lines = {} }

@@ -120,7 +120,7 @@ for _, field in ipairs { "input", "output", "max_concurrent", "allow_failure", "
     local fields = { input = "list", as = "x", collect = "y" }
     fields[field] = v
     local run = flow.new("group"):data { list = { 1, 2, 3 } }:add_grouped(AnOp, fields):run()
-    -- What the list is called or whether outputs come is data, not misuse.
+    -- The list's name, and whether outputs come, is data, not misuse.
     assert(run.state ~= "pending")
   end)
 end

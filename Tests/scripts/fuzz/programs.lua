@@ -22,7 +22,7 @@ local function file(text, ending)
   return path
 end
 
--- What runs until it is ended. All programs are files, which need no quotes within quotes.
+-- Programs that run until they are ended. All programs are files, which need no quotes within quotes.
 local leaves = {
   "exec sleep 600", "sleep 600", "while :; do sleep 0.02; done", "cat /dev/zero >/dev/null",
   "trap '' TERM; while :; do sleep 0.02; done", "trap '' TERM HUP INT; while :; do sleep 0.02; done",
@@ -136,7 +136,7 @@ local function mixture(number)
     local text <close> = stat
     return (text:read "a" or ") Z"):find "%) [ZX]"
   end, function() fail("it doesn't end:\n" .. shown()) end)
-  -- The terminal gives Ctrl-C to the program that asks: if that ends, nobody knows any more what it has left.
+  -- The terminal gives Ctrl-C to the program that asks: if that ends, nobody knows any more which processes it has left.
   if asks and interrupts > 0 or not line:find "all" then kill(mark) end
   eventually(function() return alive(mark) == "" end, function() fail("left are\n" .. alive(mark) .. shown()) end)
   session:type(("\nstty -a >%s/after%d; : >%s/over%d\n"):format(folder, number, folder, number))

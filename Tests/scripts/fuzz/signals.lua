@@ -63,13 +63,13 @@ for name, text in pairs(scripts) do
 end
 table.sort(names)
 
--- What ends a process, and with which status; the others don't. PIPE and what follows end it at once.
+-- Signals that end a process, and with which status; the others don't. PIPE and those after it end it at once.
 local ending = { INT = { 130, 1 }, TERM = { 143 }, HUP = { 129 }, PIPE = { 141 }, USR1 = { 138 }, USR2 = { 140 },
   VTALRM = { 154 }, XCPU = { 152 }, QUIT = { 131 } }
 local signals = { "INT", "TERM", "HUP", "INT", "TERM", "HUP", "PIPE", "USR1", "USR2", "VTALRM", "XCPU", "QUIT",
   "CHLD", "WINCH", "CONT", "URG", "TSTP CONT", "STOP CONT" }
 
--- Starts $1 on $2 and sends it signals: the rest are pairs of a delay and a signal. What still runs is sent
+-- Starts $1 on $2 and sends it signals: the rest are pairs of a delay and a signal. A process that still runs is sent
 -- SIGTERM, and SIGKILL after a minute. Its children carry $3 in their environment.
 local RUNNER = [=[
   ulimit -c 0

@@ -45,7 +45,7 @@ local WorkerOp = flow.op("WorkerOp", { thread = "worker", needs = { n = "integer
   end })
 local secret = 0
 
--- What is done in each round. Each leaves only what a collection takes away.
+-- The work of each round. Each leaves only what a collection removes.
 local work = {
   function()  -- runs, their views, and callbacks
     local run = flow.new("runs"):data { a = 1 }
@@ -154,7 +154,7 @@ local work = {
 
 local function round() for _, each in ipairs(work) do each() end end
 
--- The clock of the machine, whatever that of flow is.
+-- The clock of the machine, whichever flow has.
 local function now() return (assert(io.open "/proc/uptime"):read("n")) end
 
 local begin, rounds, samples = now(), 0, {}

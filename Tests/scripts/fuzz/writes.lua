@@ -196,7 +196,7 @@ for batch = 1, (count + 99) // 100 do
     local old, new = before[number], after[number]
     local wrong = {}
     local function expect(condition, text, ...) if not condition then wrong[#wrong + 1] = text:format(...) end end
-    -- What isn't the target is as it was.
+    -- Files other than the target are as they were.
     for name, state in pairs(old) do
       if name ~= files[number] then
         for field, value in pairs(state) do

@@ -33,7 +33,7 @@ check.same(flow.graph("g"):add(A, { when = never }):add(B):run { yes = true }.da
 run = flow.graph("g"):add(A, { when = function() error("unknown", 0) end }):add(D):run()
 check.same({ run.state, run.error.message, run.error.op }, { "failed", "unknown", "AOp" })
 check.contains(run:summary(), "[AOp] Skipped: its condition failed: unknown")
--- What was there before a step that is skipped, or fails, stays.
+-- A value from before a step that is skipped, or fails, stays.
 run = flow.new("f"):add(op("BeforeOp", {}, { "a" })):add(flow.graph("g"):add(A, { when = never })):run()
 check.equal(run.data.a, 1)
 -- A further attempt doesn't see what an earlier one has given.

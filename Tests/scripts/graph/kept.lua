@@ -37,6 +37,6 @@ local lines = runs(0, { "--resume" }, "PublishOp", "TestOp", "TestOp", "sb2")
 -- Its code has changed, but what it gives is the same: nothing that follows executes.
 script:edit('ctx:get "source" .. "b"', '("%sb"):format(ctx:get "source")')
 lines = runs(0, { "--resume=" .. script:run({ "--runs" }).stdout:match "\n(r%w+)" }, "BuildOp", "sb2")
--- What it gives is another.
+-- Now it gives another value.
 script:edit('"%sb"', '"%sc"')
 lines = runs(0, { "--resume=" .. script:run({ "--runs" }).stdout:match "\n(r%w+)" }, "BuildOp", "PublishOp", "sc2")

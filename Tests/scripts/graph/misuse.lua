@@ -67,7 +67,7 @@ body("bad use of 'set' (<other> isn't among the gives of [BadOp]: in a graph it 
 body("bad use of 'set' (<source> isn't among the gives of [BadOp]: in a graph it has to be)",
   function(ctx) ctx:set("source", "x") end)
 
--- Missing data and wrong types, as in flows, and in advance.
+-- Missing data and wrong types, as for flows, and in advance.
 check.contains(tostring(flow.graph("g"):add(Lint):run().error), "source")
 check.equal(flow.graph("g"):add(Lint):check {}[1].message,
   "[LintOp] needs <source> (string), but nothing before provides it")

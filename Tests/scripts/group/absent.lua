@@ -62,7 +62,7 @@ local run = flow.new("g"):data { ns = { 1, 2 } }
 assert(run.ok, run.error)
 assert(rawequal(run.data.all[1], nothing) and rawequal(run.data.all[2], nothing))
 
--- What can be known before: the type of the list, and what is drawn.
+-- The facts that are known before: the type of the list, and what is drawn.
 local MaybeOp = flow.op("MaybeOp", { needs = { n = "integer" }, gives = { s = "string?" }, run = function() end })
 local UseOp = flow.op("UseOp", { needs = { all = "string[]" }, run = function() end })
 local function plan(absent)

@@ -57,7 +57,7 @@ local run = flow.new("publish")
   :run { images = { { n = 4 } } }
 check.equal(run.error.path, "publish/album #1 4!/CountOp")
 
--- A function returns a label or nil; its error is that of the script, and no item starts.
+-- A function returns a label or nil; its error is the script's, and no item starts.
 local Op = upload()
 run = start(Op, function(item) return item ~= "b" and item .. "?" or nil end, { "a", "b" })
 check.same(run.data.names, { "UploadOp #1 a?", "UploadOp #2" })

@@ -89,7 +89,7 @@ check.equal(worker_starts(5, { rate = { 2, per = 100 }, max_concurrent = 8 }).du
 check.equal(worker_starts(400, { rate = { 100, per = 100 }, max_concurrent = 8 }).duration, 300.0)
 check.equal(worker_starts(3, { rate = { 1, per = 100 } }, 2).duration, 500.0)
 
--- What a dispatcher says, and wrong values.
+-- The text of a dispatcher, and wrong values.
 local group = flow.dispatcher { input = "items", rate = { 3, per = 60 }, hold_slot = true }
 check.same(group.rate, { 3, per = 60.0 })
 check.equal(group.hold_slot, true)

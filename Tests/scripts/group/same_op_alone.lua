@@ -1,4 +1,4 @@
--- The same op works alone and in a group.
+-- An op works alone and in a group.
 local flow, check = require "flow", require "check"
 local UploadOp = flow.op("UploadOp", {
   needs = { image = "string" }, gives = { url = "string" },

@@ -48,7 +48,7 @@ collectgarbage()
 collectgarbage()
 check.equal(outcomes.succeeded + outcomes.failed + outcomes.cancelled, total + 50)
 check.equal(outcomes.cancelled > total / 10, true, "cancelled")
--- What is open are connections that are kept for later requests: as many as there were requests at a time, at most.
+-- The open connections are kept for later requests: as many as there were requests at a time, at most.
 servers.eventually(function() return server:state().open <= 50 end, "the end of connections, seed " .. seed)
 check.equal(servers.descriptors() <= before + 50, true, "descriptors, seed " .. seed)
 -- No coroutine waits.

@@ -88,7 +88,7 @@ check.equal(get(response("gzip, br", packers.br(packers.gzip(TEXT)))):await().bo
 check.equal(get(response("identity, zstd,gzip ", packers.gzip(packers.zstd(TEXT))), { size = 3 }):await().body, TEXT)
 check.equal(get(response("gzip, gzip", packers.gzip(packers.gzip(TEXT):sub(1, -2)))).state, "failed")
 
--- An unknown encoding is left as it came, with its header; that of a redirect or an error doesn't matter.
+-- An unknown encoding is left as it came, with its header; the encoding of a redirect or an error doesn't matter.
 for _, encoding in ipairs { "utf-8", "aws-chunked", "none", "gzip, aws-chunked", "" } do
   local res = get(response(encoding, "abc", "Content-Length: 3\r\n")):await()
   check.equal(res.body, "abc")

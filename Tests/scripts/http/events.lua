@@ -57,7 +57,7 @@ events("data: \u{feff}ä€😀\n\n", { { event = "message", data = "\u{feff}ä�
 check.same(parsed "data: a\rdata: b\ndata: c\r\n\r\n", { { event = "message", data = "a\nb\nc" } })
 check.same(parsed("data: a\r\n\r\ndata: b\r\n\r\n", { size = 1, pause = 0.001 }),
   { { event = "message", data = "a" }, { event = "message", data = "b" } })
--- What the end of the stream cuts isn't an event.
+-- A part that the end of the stream cuts isn't an event.
 events("data: whole\n\ndata: cut", { { event = "message", data = "whole" } })
 events("data: whole\n\ndata: cut\n", { { event = "message", data = "whole" } })
 events("", {})
@@ -72,7 +72,7 @@ for event in flow.http { url = url, stream = true }:await():events() do
   break
 end
 
--- An event is collected as a whole, so it has a limit: 64 MiB, or that of the whole body.
+-- An event is collected as a whole, so it has a limit: 64 MiB, or the limit of the whole body.
 local response = flow.http { url = server:url("/endless", { part = "line" }), stream = true }:await()
 local error = check.raises(function() for _ in response:events() do end end,
   " -> 200: an event has more than 67108864 bytes (max_bytes)")

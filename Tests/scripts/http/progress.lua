@@ -29,7 +29,7 @@ end
 check.equal(last.done, 1 << 20)
 check.equal(last.total, nil)
 check.equal(#flow.http { url = server:url("/size", { size = 100000 }), progress = true }:await().body, 100000)
--- What is sent counts, too.
+-- Sent bytes count, too.
 run = flow.op("SendOp", function()
   return flow.http { url = server:url "/echo", body = ("x"):rep(3 << 20), progress = true }
 end):run()

@@ -81,7 +81,7 @@ seen = flow.http((server:url("/redirect", { to = server:url("/echo", nil, "other
   :await():json()
 check.equal(seen.headers.authorization, nil)
 
--- So does the text of a secret, wherever it is in a header, as it is or as in a URL; in a body it ends the request.
+-- So does the text of a secret, wherever it is in a header, as it is or encoded for a URL; in a body it ends the request.
 local other = server:url("/echo", nil, "other")
 local text = flow.secret "the+secret+text" and "the+secret+text"
 local function texts(to)

@@ -114,7 +114,7 @@ end)
 check.usage(function() res:chunks()() end, "another coroutine is waiting")
 reader:await()
 check.equal(got, 300)
--- What came for a wait that was cancelled is for the next one.
+-- Bytes that came for a wait that was cancelled are for the next one.
 res = stream(server:url("/drip", { bytes = 300, pause = 0.002 }))
 iterate = res:chunks()
 got = 0

@@ -39,7 +39,7 @@ check.equal(flow.http { url = nginx:url("/who", nil, "client"), ca = nginx.ca_pe
 check.equal(who { url = nginx:url("/who", nil, "client"), ca = nginx.ca_pem, cert = nginx.client_pem,
   key = nginx.client_key }.subject, "CN=client")
 check.equal(flow.http { url = nginx:url("/who", nil, "client"), ca = nginx.ca_pem, check = false }:await().status, 400)
--- That of a client is for its server only.
+-- A client's certificate is for its server only.
 local client = flow.http.client {
   base = nginx:url("/", nil, "client"), ca = nginx.ca_pem, cert = nginx.client_pem, key = nginx.client_key, check = false,
 }

@@ -44,7 +44,7 @@ check.equal(path "&q=a%20b&ü=1", "&q=a%20b&%c3%bc=1")
 check.match(path "&q=a b", "&q=a[+%%]2?0?b")
 check.equal(path "&q=x#fragment", "&q=x")
 
--- What a client's base has after its path comes after that of a request.
+-- The part of a client's base after its path comes after the request's own.
 local testing = require "flow.testing"
 local function joined(base, url)
   local run = testing.run(flow.op("AOp", function(ctx)

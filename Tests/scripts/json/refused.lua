@@ -40,7 +40,7 @@ for _, case in ipairs {
   { "\"\\ud800\\", "a pair" }, { "\"\\ud800\\u", "a pair" }, { "\"\xff\"", "expected UTF-8" }, { "\"\xc0\x80\"", "expected UTF-8" },
   { "\"\xed\xa0\x80\"", "expected UTF-8" }, { "\"\xf4\x90\x80\x80\"", "expected UTF-8" }, { "\"\xe2\x82\"", "expected UTF-8" },
   { "\"\xe2\x82", "expected UTF-8" }, { "\"\xf0\x80\x80\x80\"", "expected UTF-8" }, { "\"\x80\"", "expected UTF-8" },
-  -- What other formats allow.
+  -- Forms that other formats allow.
   { "[1] // one", "expected the end of the text" }, { "/* a */ 1", "JSON has no comments" }, { "\u{FEFF}[]", "without a byte-order mark" },
   { "\xff\xfe[\0", "the byte-order mark of UTF-16" }, { "[\f1]", "expected a value" }, { "[\u{a0}1]", "expected a value" },
 } do

@@ -33,7 +33,7 @@ script:edit("cache = true,\n", "cache = { version = 2 },\n")
 script:run { arguments = { "1" } }
 script:expect_effects("other", "read", "old", "make1")
 
--- What flow.keep takes, and what it refuses.
+-- The options that flow.keep takes, and those that it refuses.
 local keeps = kept.script [[
 flow.keep { resume = true, store = "elsewhere" }
 local AOp = flow.op("AOp", function(ctx) effect "a" ctx:set("a", 1) end)

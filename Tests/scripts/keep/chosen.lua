@@ -69,7 +69,7 @@ runs(0, { "--only", "UploadOp", environment = { THREAD = "worker" } }, "UploadOp
 -- An op with all that it executes, a step of a machine.
 runs(0, { "--only", "NotifyOp" }, "NotifyOp shop:17/1,shop:17/2,shop:17/3,shop:17/4", "PushOp")
 runs(0, { "--only", "order.cart" }, "cart")
--- What the script would do with the outcome isn't done.
+-- The script's code for the outcome doesn't run.
 runs(0, { "--only", "order.ship", environment = { USE = 1 } }, "ship")
 
 -- A failure is reported, and nothing is undone; the run itself stays finished, and the next one that continues it

@@ -50,7 +50,7 @@ code.differs(global, (global:gsub("return inner%(%)", "return inner() + 1")), "a
 code.same(global, global .. "other = 1", "a global that isn't used")
 code.same(global, (global:gsub("function inner", "local x = 1; function inner")), "a local that isn't used")
 
--- What is set between the making of the op and the digest counts.
+-- A value that is set between the making of the op and the digest counts.
 code.differs(plain, plain .. "limit = 4", "an upvalue that is assigned later")
 
 -- The words of the command line count where they are read.

@@ -3,7 +3,7 @@
 local check, flow, host, kept = require "check", require "flow", require "host", require "kept"
 
 local expected = {
-  -- What the script prints when it continues, before the values.
+  -- The output of the script when it continues, before the values.
   ["1.0.0"] = "UndoneOp\nLastOp\n",
 }
 local values = [[

@@ -7,7 +7,7 @@ local function op_of(value) return flow.op("RefersOp", { run = function() return
 -- Makes an op that reads its environment; an edit of the environment is undone after the digest.
 local function op_by(text) return flow.op("TextOp", { run = assert(load("return function() " .. text .. " end"))() }) end
 
--- The digest of what `make` returns, which may also return a function that undoes what it has done.
+-- The digest of what `make` returns, which may also return a function that undoes its effects.
 local function digest(make, value)
   local made, undo = make(value)
   local is_op = tostring(made):find "^op: TextOp"

@@ -10,7 +10,7 @@ local function start(folder, ...)
   return flow.exec(words, { check = false })
 end
 
--- What the report says when nothing was killed.
+-- The report when nothing was killed.
 local folder = flow.fs.temp_dir()
 local plain = start(folder):await()
 check.equal(plain.status, 0, plain.stderr)

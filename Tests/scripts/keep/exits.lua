@@ -16,7 +16,7 @@ local LIBRARIES = {
     local status = package.loadlib("libcrypto.so.3", "RAND_status")
     if status then status(0) end]],
 }
--- What a script does last, the status, and the state of its run.
+-- The last line of a script, the status, and the state of its run.
 local WAYS = {
   { [[flow.new("f"):run() os.exit(0)]], 0, "finished" },
   { [[flow.new("f"):run() os.exit(3)]], 3, "unfinished" },

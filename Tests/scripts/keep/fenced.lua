@@ -38,7 +38,7 @@ assert(result.stderr:find "run r%w+ was continued by process %d+ on %S+, so this
   result.stderr)
 script:expect_effects()
 
--- What the other process has recorded is as it was.
+-- The records of the other process are as they were.
 local shown = script:run { "--runs" }.stdout
 check.contains(shown, " finished ", " 2 finished")
 check.equal(script:run({ "--verify" }).stdout, "verified 1 run\n")

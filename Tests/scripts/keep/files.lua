@@ -2,7 +2,7 @@
 -- clock: real: the script is another program
 local check, flow, kept = require "check", require "flow", require "kept"
 
--- The same by items on the loop and in workers.
+-- Files that items use on the loop and in workers.
 local text = [[
 flow.keep()
 local CompileOp = flow.op("CompileOp", { needs = { source = "file" }, gives = { object = "file" }, cache = true,

@@ -34,14 +34,14 @@ for _, threads in ipairs { { "main", "worker" }, { "worker", "main" }, { "main",
   options[1] = "--keep"
   check.equal(script:run(options).status, 1)
   script:expect_effects("item 1", "item 2", "item 3", "item 4", "item 5")
-  -- What is kept is no start: two others may start at once.
+  -- A kept item is no start: two others may start at once.
   local log, result = script:resume(environment(threads[2], { RATE = 1, OUTPUT = "outs" }))
   check.contains(log, "[Op #1] Kept from run", "[Op #4] Kept from run", "[Op #5] Again: it had failed: no")
   check.equal(result.stdout, "2 4 6 8 10 12\n")
   script:expect_effects("item 5", "item 6")
 end
 
--- What wasn't collected isn't known of items in workers. On the loop it is.
+-- Values that weren't collected aren't known of items in workers. On the loop they are.
 for _, threads in ipairs { { "worker", "worker" }, { "worker", "main" }, { "main", "worker" } } do
   local script = kept.script(text)
   local options = environment(threads[1], { FAIL = 1 })

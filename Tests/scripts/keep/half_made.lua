@@ -10,7 +10,7 @@ local store = script.folder .. "/.flowlua"
 for _, name in ipairs { "store.sqlite", "store.sqlite-wal", "store.sqlite-shm" } do
   if flow.fs.exists(store .. "/" .. name) then flow.fs.remove(store .. "/" .. name) end
 end
--- A transaction on the disk whose process is killed before it ends, as that of the first tables.
+-- A transaction on the disk whose process is killed before it ends, such as the one of the first tables.
 local program = flow.exec({ os.getenv "FLOWLUA_TEST_PYTHON", "-c", [[
 import os, signal, sqlite3, sys
 database = sqlite3.connect(sys.argv[1], isolation_level=None)

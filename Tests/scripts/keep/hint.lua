@@ -16,7 +16,7 @@ flow.new("work"):add(FirstOp):add(LastOp):run()
 if os.getenv "HOW" == "error" then error "late" end
 ]]
 
--- What the last line on stderr says about a kept run.
+-- The hint of the last line on stderr about a kept run.
 local function hint(result) return result.stderr:match "flowlua: (run %w+ is kept;[^\n]*)\n$" end
 
 local script, id
@@ -40,7 +40,7 @@ end
 expects(1, "--resume=ID", { "--resume=" .. id }, "fail")
 expects(1, "--resume", { "--from", "LastOp" }, "fail")
 
--- What only rehearses, has begun no run, has finished, or has itself chosen to pause, says nothing.
+-- A process that only rehearses, has begun no run, has finished, or has itself chosen to pause, says nothing.
 for _, options in ipairs { { "--why" }, { "--check" }, { "--only", "LastOp" } } do
   script:run { "--keep", environment = { HOW = "fail" } }
   expects(options[1] == "--only" and 1 or 0, nil, options, "fail")

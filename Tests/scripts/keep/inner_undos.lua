@@ -34,7 +34,7 @@ local UNDONE = "undo StepOp of StepOp0, undo BOp of BOp0, undo ItemOp8 of ItemOp
   .. "undo AOp of AOp0, undo AOp of AOp0"
 local function effects() return table.concat(script:effects(), ", ") end
 
--- The same process.
+-- Undone by the same process.
 check.equal(script:run({ "--keep", environment = { END = "fail" } }).status, 1)
 check.equal(effects(), MADE .. ", " .. UNDONE)
 check.equal(script:run({ "--resume", environment = { END = "kill" } }).status ~= 0, true)

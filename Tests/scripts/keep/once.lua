@@ -60,7 +60,7 @@ flow.new("work"):add(flow.op("PayOp", { effect = "once", run = function(ctx) ctx
 result = script:run { "--keep" }
 check.contains(result.stderr, "[work/PayOp] is executed only once, but can't be kept: <f>, which it has set, can't be kept")
 
--- What is said about it holds in later processes, too.
+-- The user's word about it holds in later processes, too.
 script = started "DIE"
 script:resume { "--settle", "PayOp=done", environment = { STOP = 1 } }
 script:expect_effects "note false"
@@ -92,7 +92,7 @@ script:expect_effects "pay"
 check.contains(select(2, script:resume()).stderr, "[work/PayOp #1] had started in run r")
 script:expect_effects()
 
--- What it sets isn't known: what follows couldn't be executed, so it can't count as done.
+-- Its values aren't known: ops that follow couldn't be executed, so it can't count as done.
 script = kept.script((text:gsub("needs = { sum", 'gives = { receipt = "integer" }, needs = { sum')))
 script:run { "--keep", environment = { DIE = "1" } }
 before = script:effects()

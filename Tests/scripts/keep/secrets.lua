@@ -26,7 +26,7 @@ for _, file in ipairs { script.folder .. "/events.json", table.unpack(flow.fs.li
   for _, form in ipairs { "hunter2-token", "aHVudGVyMi10b2tlb", "68756e7465723" } do check.lacks(text, form) end
 end
 script:expect_effects("named", "make", "use", "leak", "item")
--- What was given a secret is compared with it, by a digest with the store's key.
+-- An op that was given a secret is compared with it, by a digest with the store's key.
 script:resume()
 script:expect_effects("make", "leak")
 -- An op is found by its name as it is there.

@@ -42,7 +42,7 @@ local unset = flow.setting "unset"
 unset.value = 3
 check.equal(unset.value, 3)
 
--- A script that continues by itself says what it has kept only if what had finished is executed again.
+-- A script that continues by itself says what is kept only if it executes finished ops again.
 script = kept.script [[
 flow.keep { resume = true }
 local n = tonumber(os.getenv "N")

@@ -48,7 +48,7 @@ function build.leaf(s)
       if pause then flow.sleep(pause) end
       if retried and ctx.attempt == 1 then ctx:fail "once more" end
       act(once and ctx.name or name .. ":" .. value)
-      -- Ops that execute at the same time set keys of their own. What an op has set that is settled as done isn't known.
+      -- Ops that execute at the same time set keys of their own. Values of an op that is settled as done aren't known.
       if not once then ctx:set(collected and "out" or name, value * 2) end
     end,
   })
@@ -107,7 +107,7 @@ function build.machine(s)
   end
   return flow.machine { name = s.name, start = "1", table.unpack(steps) }
 end
--- A flow that fails always, and undoes what it has done.
+-- A flow that fails always, and undoes its effects.
 function build.undone(s)
   local failing = flow.new(s.name .. "_flow")
   for _, child in ipairs(s) do failing:add(make(child)) end

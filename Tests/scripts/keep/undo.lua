@@ -40,7 +40,7 @@ local function both(first, second)
   return table.unpack(table.move(second, 1, #second, #all + 1, all))
 end
 
--- The same process.
+-- Undone by the same process.
 local script = kept.script(text)
 check.equal(script:run({ "--keep", environment = { END = "fail" } }).status, 1)
 script:expect_effects(both(CREATED, UNDONE))
@@ -65,7 +65,7 @@ log = script:resume()
 check.contains(log, "[AOp] Again: it was undone")
 script:expect_effects(table.unpack(CREATED))
 
--- In each attempt of one process, and in each process, what was undone has another key; the undo has that of its op.
+-- In each attempt of one process, and in each process, an undone op has another key; the undo has its op's.
 script = kept.script [[
 local attempt = 0
 local function op(name, undoes)

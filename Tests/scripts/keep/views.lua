@@ -1,4 +1,4 @@
--- What is kept isn't shown as executed: events, reports, traces, spans and drawings say that it is kept.
+-- A kept op isn't shown as executed: events, reports, traces, spans and drawings say that it is kept.
 -- clock: real: the script is another program
 local flow, check, kept = require "flow", require "check", require "kept"
 

@@ -1,4 +1,4 @@
--- What the annotations say about the module: parameters of functions and methods, fields of classes.
+-- The annotations of the module: parameters of functions and methods, fields of classes.
 --
 --   functions["flow.op"], functions["Task:wait"] = { { name = "timeout", type = "number" }, … }, result = type
 --   classes["flow.OpOptions"] = { parent = "flow.PolicyOptions", { name = "doc", type = "string" }, … }
@@ -6,7 +6,7 @@
 local annotations = { functions = {}, classes = {}, aliases = {} }
 
 -- The type at the beginning of a text: it ends at the first space that belongs to no parenthesis and
--- follows no colon or comma, as in `async fun(a: any): boolean, string?`.
+-- follows no colon or comma: `async fun(a: any): boolean, string?` is one.
 local function leading_type(text)
   text = text:gsub("async ", "")
   local depth = 0

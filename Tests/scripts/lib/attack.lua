@@ -15,7 +15,7 @@ end
 -- Runs attacks, a few at a time, and raises one error that names each that failed.
 --
 -- An attack is { NUMBER, SENTENCE, SCRIPT }, with `options` instead of those of all attacks, `expect` instead of
--- that of all, a function that gets status, stdout and stderr, and `shell`, a command that starts "$@".
+-- the one of all, a function that gets status, stdout and stderr, and `shell`, a command that starts "$@".
 function attack.all(attacks, options, expect, concurrency)
   local failures = {}
   local function try(each)

@@ -5,7 +5,7 @@ local function show(value)
   return type(value) == "string" and ("%q"):format(value) or tostring(value)
 end
 
--- The same value: NaN is NaN, an integer isn't a float, and the sign of a zero counts.
+-- Whether values are the same: NaN is NaN, an integer isn't a float, and the sign of a zero counts.
 local function same(a, b)
   if math.type(a) ~= math.type(b) then return false end
   if a ~= a and b ~= b then return true end

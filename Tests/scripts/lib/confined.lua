@@ -52,7 +52,7 @@ local FILL = [[
   cp inside/attack.so outside/module.so && rm -f inside/readable
   echo "readable" >inside/readable && chmod 644 inside/readable
   touch -d @1000000000 inside/readable outside outside/*]]
--- What is there: names, kinds, permissions, sizes, times, owners, links, content.
+-- The state of the folders: names, kinds, permissions, sizes, times, owners, links, content.
 local STATE = [[
   cd "$1" && find outside inside/readable -printf '%p %y %m %s %T@ %U %G %n %l\n' | sort
   find outside inside/readable -type f ! -name '*.so' | sort | xargs cat

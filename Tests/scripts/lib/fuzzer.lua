@@ -1,6 +1,6 @@
 -- Calls functions and methods of `flow` at random: with arguments of the types that the annotations
 -- name and with hostile ones, on live objects and settled ones, and again from within callbacks,
--- metamethods, collectors, comparators and coroutines. What is called is found by reflection; the
+-- metamethods, collectors, comparators and coroutines. Reflection finds the functions; the
 -- annotations say only what would make sense.
 --
 -- All choices come from one seed, so that the same calls are made again.
@@ -33,7 +33,7 @@ local function kind_of(value)
     and rawget(metatable, "__name") or nil
 end
 
--- What a call looked like, without calling anything of the value.
+-- The look of a call, without calling anything of the value.
 local function text_of(value, depth)
   local kind = kind_of(value)
   if type(value) == "string" then
@@ -53,7 +53,7 @@ local function text_of(value, depth)
   return type(value) == "function" and "<function>" or type(value) == "userdata" and "<userdata>" or tostring(value)
 end
 
--- What a worker can be given: functions without upvalues but those that travel.
+-- The values that a worker can be given: functions without upvalues but those that travel.
 local portable = {
   function() end,
   function(ctx) require "flow".sleep(0.001) end,
@@ -161,7 +161,7 @@ function fuzzer.new(seed, options)
     return #kinds > 0 and held(kinds[random(#kinds)]) or nil
   end
 
-  -- A number that makes a test neither endless nor slow. What is no such number stays as it is.
+  -- A number that makes a test neither endless nor slow. Any other value stays as it is.
   local function bounded(value, name)
     local number = math.type(value) and value or type(value) == "string" and tonumber(value)
     if not number or number ~= number or number < 0 or number == math.huge then return value end
@@ -340,7 +340,7 @@ function fuzzer.new(seed, options)
     return results[1]
   end
 
-  -- What works, but for what its functions do: an op, a flow, a machine, or a few tasks.
+  -- A value that works, but for what its functions do: an op, a flow, a machine, or a few tasks.
   function compose(random, level)
     local function fn(result) return callback(random, level + 1, result) end
     local function op()

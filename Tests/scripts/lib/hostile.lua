@@ -1,4 +1,4 @@
--- What tests of ops that don't end by themselves have in common.
+-- The common parts of tests of ops that don't end by themselves.
 local flow, check = require "flow", require "check"
 local hostile = {}
 

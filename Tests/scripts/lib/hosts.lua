@@ -61,7 +61,7 @@ function Place:wait_for_end()
   error("these processes are left:\n" .. table.concat(left, "\n"), 2)
 end
 
--- What is left in the folder for temporary files.
+-- The rest in the folder for temporary files.
 function Place:left() return flow.exec({ "ls", "-A", self.temporary }):await().stdout end
 
 -- The words before the script: the launcher and the program of this folder, unless others are given.

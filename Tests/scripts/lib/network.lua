@@ -6,7 +6,7 @@
 --   net:unplug "m1"
 --
 -- The test executes in namespaces of processes, mounts and networks, for which it needs no rights. The kernel ends all
--- that it has started, and removes what it has mounted, when it ends, however that happens.
+-- that it has started, and removes its mounts, when it ends, however that happens.
 local check = require "check"
 local flow, host = require "flow", require "host"
 
@@ -76,7 +76,7 @@ function network:__close()
   pcall(self.cables.await, self.cables)
 end
 
--- What begins the words of a program that executes on a machine.
+-- The first words of a program that executes on a machine.
 function network:words(name)
   assert(self.addresses[name], name)
   return { "nsenter", "--net=/run/netns/" .. name }

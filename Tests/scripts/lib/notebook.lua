@@ -32,7 +32,7 @@ function notebooks.open(kernel, environment)
   local program = flow.exec({ os.getenv "FLOWLUA_TEST_PYTHON", "Tests/servers/notebook.py", kernel },
     { stdin = "pipe", env = environment })
   local lines = program:lines()
-  -- What the kernel writes to stderr is part of an error.
+  -- The kernel's lines on stderr are part of an error.
   local function replies()
     while true do
       local line, stream = lines()

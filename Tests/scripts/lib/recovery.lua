@@ -2,7 +2,7 @@
 -- each that nothing was lost and nothing was repeated.
 --
 -- The script calls `note(ctx)` in each op, which appends the op's name and key to the file `effects`, and at its end it
--- writes what it has computed to the file `data`.
+-- writes its results to the file `data`.
 local check, flow, host, kept = require "check", require "flow", require "host", require "kept"
 
 local recovery = {}
@@ -12,7 +12,7 @@ local prelude = [[
 local function note(ctx, name) effect((name or ctx.name) .. " " .. ctx.key) end
 ]]
 
--- A new script. `binary` executes it; that of the test if it is nil.
+-- A new script. `binary` executes it; the test's program if it is nil.
 function recovery.script(text, binary)
   local script = kept.script(prelude .. text)
   script.program = binary
@@ -36,7 +36,7 @@ local function flowlua(script, ...)
   return result.status, result.stdout, result.stderr
 end
 
--- What the store has of the run: its state, nil without a run, and how many ops of each name have finished, of those
+-- The store's record of the run: its state, nil without a run, and how many ops of each name have finished, of those
 -- whose line has a text after that.
 function recovery.stored(script, having)
   local status, list, problem = flowlua(script, "--runs")
@@ -58,7 +58,7 @@ function recovery.stored(script, having)
   return runs[1].state, finished
 end
 
--- What became of an op that is executed only once is known from its effect; returns the words for the next process.
+-- The outcome of an op that is executed only once is known from its effect; returns the words for the next process.
 local function settlement(result, keys)
   local name = result.stderr:match "([^]/[]+)%] had started in run r%w+, and may have had its effect"
   return name and { "--settle", name .. "=" .. (keys[name] and "done" or "again") } or {}
@@ -95,7 +95,7 @@ function recovery.prove(script, options)
     state, finished = recovery.stored(script)
 
     local where = ("process %d, which ended with status %s: %s"):format(life, result.status, result.stderr)
-    -- What was committed isn't executed again.
+    -- A committed op isn't executed again.
     for name, count in pairs(made) do
       local times = options.expected(name)
       if times and count + (before[name] or 0) > times then

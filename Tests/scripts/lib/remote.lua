@@ -5,7 +5,7 @@
 --   local result = server:run [[ print(flow…) ]]
 --
 -- With `network` (lib/network.lua) the server, the script and each node have a place in it, by the names "queue",
--- "script" and that of the node.
+-- "script" and the node's own.
 local flow = require "flow"
 local host = require "host"
 local servers = require "servers"

@@ -25,7 +25,7 @@ function servers.folder()
   })
 end
 
--- Runs a script of Tests/servers. What it prints comes through a named pipe; the other end of its standard input is
+-- Runs a script of Tests/servers. Its output comes through a named pipe; the other end of its standard input is
 -- kept, so that the server ends with this process.
 local function start(script, ...)
   local words = { "exec", python, "Tests/servers/" .. script }
@@ -85,7 +85,7 @@ function servers:raw(bytes, query)
   return self:url("/raw", all)
 end
 
--- What curl gets there; the client under test isn't asked.
+-- The response that curl gets there; the client under test isn't asked.
 function servers.curl(...)
   local words = { "curl", "--silent", "--show-error", "--max-time", "60" }
   for _, word in ipairs { ... } do words[#words + 1] = quoted(word) end

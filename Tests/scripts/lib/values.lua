@@ -28,7 +28,7 @@ function values.raising()
   return setmetatable({}, { __index = error, __len = error, __pairs = error, __tostring = error })
 end
 
--- What `flow` makes, one of each kind, secrets left out: what they become is a plain value. A worker has
+-- The objects that `flow` makes, one of each kind, secrets left out: they become plain values. A worker has
 -- tasks only.
 function values.objects()
   local flow = require "flow"

@@ -1,6 +1,6 @@
 -- Every parameter of machines, given each value of a list, works or raises a usage error.
--- The message begins with the place of the call. What functions of a machine return
--- makes a run that succeeds or fails, never anything else.
+-- The message begins with the place of the call. Any values that a machine's functions return
+-- make a run that succeeds or fails, never anything else.
 local flow = require "flow"
 local here = debug.getinfo(1, "S").short_src:gsub("%p", "%%%0")
 local function nothing() end
@@ -62,7 +62,7 @@ end
 each("field", function(v) return machine[v] end)
 each("set", function(v) machine.x = v end)
 
--- What functions answer.
+-- The results of functions.
 local function settles(definition, state)
   definition.name, definition.start, definition.max_transitions = "m", "a", 5
   local run = flow.machine(definition):run(state)

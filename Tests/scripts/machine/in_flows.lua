@@ -36,7 +36,7 @@ check.same(run.data.doubled, { 2, 4, 6 })
 check.contains(run:summary(), "[double #2] a -> b", "[double #3] double #3 3")
 check.lacks(run:summary(), "add for n")
 
--- In a machine: it gets the state as it is, and its result is what it has finished with.
+-- In a machine: it gets the state as it is, and its result is the value that it has finished with.
 local outer = flow.machine {
   name = "outer", start = "inner",
   step("inner", {

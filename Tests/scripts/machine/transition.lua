@@ -29,7 +29,7 @@ same({ n = 3, "forward", "alert", { n = 1 } }, follows("confirm", { event = "err
 same({ n = 3, nil, nil, { n = 3 } }, follows("done", { n = 2 }))
 same({ n = 3, nil, nil, "value" }, follows("amount", { stop = "value" }))
 same({ n = 3, "retry", nil, { n = 1 } }, follows("amount", { again = true }))
--- What would fail raises, and no run is reported anywhere.
+-- A transition that would fail raises, and no run is reported anywhere.
 local raised = check.raises(function() machine:transition("amount", { event = "odd" }, {}) end,
   "no transition on event 'odd' for step 'amount'")
 check.equal(raised.kind, "usage")

@@ -45,7 +45,7 @@ run = flow.machine {
 check.equal(run.error.kind, "usage")
 check.contains(run.error.message, "'surprise'", "'a'")
 
--- The step's own way beats that of any step, unless `any` says otherwise.
+-- The step's own way beats the one of any step, unless `any` says otherwise.
 local function shadowed(any)
   return transitions(flow.machine {
     name = "m", start = "a", any = any, emit = function(_, state) return state == 1 and "e" or nil end,

@@ -102,7 +102,7 @@ check.equal(tostring(run.error), "[group/ItemOp #1] can't find <limt> in data bu
 run = flow.op("open sesame", function(ctx) ctx:fail("no") end):run { p = flow.secret("open sesame") }
 check.equal(tostring(run.error), "[<redacted>] no")
 
--- The report at exit and that of the main chunk.
+-- The reports at exit and of the main chunk.
 local result = host.script([[
 local flow = require "flow"
 local CountOp = flow.op("CountOp", { needs = { n = "integer" }, run = function() error("connection refused", 0) end })

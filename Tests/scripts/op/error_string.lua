@@ -1,4 +1,4 @@
--- A raised string is the error's message, with its place as in Lua.
+-- A raised string is the error's message, with its place as Lua writes it.
 local flow, check = require "flow", require "check"
 local run = flow.op("FailOp", function() error("boom") end):run()
 check.equal(run.ok, false)

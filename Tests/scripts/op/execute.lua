@@ -10,7 +10,7 @@ local OuterOp = flow.op("OuterOp", function(ctx)
   local given = ctx:execute(DoubleOp, { n = 4 })
   check.same(given, { twice = 8 })
   check.equal(ctx:get "twice", 8)
-  -- Without data it has that of the op; any number of times.
+  -- Without data it has the op's data; any number of times.
   ctx:set("n", 5)
   check.equal(ctx:execute(DoubleOp).twice, 10)
 end)

@@ -22,7 +22,7 @@ flow.op("EndedOp", function(ctx) ended = ctx end):run()
 
 -- Each mistake with its whole message; HERE is the mistake's line.
 local mistakes = {
-  -- What is there later, or elsewhere.
+  -- Fields that are there later, or elsewhere.
   { function() return asked.status end,
     "HERE: 'status' is of the response: await the request first" },
   { function() return asked.body end,

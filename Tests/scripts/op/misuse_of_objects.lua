@@ -29,7 +29,7 @@ for _, object in ipairs { AnOp, blueprint, run, dispatcher } do
   check.equal(metatable.__gc, nil)
 end
 
--- What only looks like an object, by the debug library, isn't taken for one.
+-- A value that only looks like an object, by the debug library, isn't taken for one.
 local function forged(object)
   return debug.setmetatable(io.tmpfile(), debug.getmetatable(object))
 end

@@ -27,7 +27,7 @@ for place, case in ipairs(lists) do
   check.equal(matches("integer[]?", case.list), case.integers or false, "list " .. place)
   check.equal(matches("boolean|integer[]", case.list), case.integers or false, "list " .. place)
 end
--- What has been removed is in no list.
+-- Removed elements are in no list.
 local list = filled(1, 100, 1)
 for i = 60, 100 do list[i] = nil end
 assert(matches("integer[]", list))

@@ -36,7 +36,7 @@ local PeekOp = flow.op("PeekOp", { needs = { ["path?"] = nil, path = "string?" }
 PeekOp:with { keys = { path = "absent" } }:run { path = "not this one" }
 check.equal(seen, false)
 
--- What it needs and gives is changed in place, a secret stays one, and tables are the same ones.
+-- A key that it needs and gives is changed in place, a secret stays one, and tables are the same ones.
 local list = {}
 local GrowOp = flow.op("GrowOp", { needs = { list = "table", token = "string" }, gives = { list = "table" },
   run = function(ctx)

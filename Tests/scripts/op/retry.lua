@@ -33,7 +33,7 @@ check.contains(lines[2], "[FlakyOp] Retry 2/4 in 0.001s: ")
 check.contains(lines[3], "[FlakyOp] Retry 3/4 in 0.002s: ")
 check.contains(lines[4], "DidFinish: successfully")
 
--- What another attempt can't mend isn't tried again.
+-- An op that another attempt can't mend isn't tried again.
 local function once(options)
   attempts = {}
   options.retry = 5

@@ -26,7 +26,7 @@ T [SlowOp] Retry 2/2 in 0s: timed out after 6s
 T [SlowOp] DidFinish: timedOut after 6s
 ]])
 
--- What the op makes of it doesn't matter; the error it meets says why.
+-- The op's treatment of it doesn't matter; the error it meets says why.
 local caught
 local CatchOp = flow.op("CatchOp", { timeout = 5, run = function()
   caught = select(2, pcall(flow.sleep, 10))

@@ -1,4 +1,4 @@
--- Types are written as in LuaCATS: unions with nil, literals, lists of unions, tables with types of keys, values and fields, functions.
+-- Types have the form of LuaCATS: unions with nil, literals, lists of unions, tables with types of keys, values and fields, functions.
 local flow, check = require "flow", require "check"
 
 local function run(type, value)

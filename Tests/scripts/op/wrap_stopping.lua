@@ -24,7 +24,7 @@ check.contains(run:summary(), "[SlowOp] DidFinish: cancelled: enough\n",
   "[AroundOp] DidFinish: cancelled: enough\n")
 check.same(order, { "cancelled", "inner", "outer" })
 
--- Its own timeout, and that of the op within.
+-- Its own timeout, and the timeout of the op within.
 order = {}
 run = CaughtOp:with({ timeout = 5 }):run()
 check.equal(run.error.kind, "timeout")
@@ -47,7 +47,7 @@ run = flow.new("limited"):add(AroundBusyOp):with({ timeout = 0.05 }):run()
 check.equal(run.error.op, "limited")
 check.equal(run.error.message, "timed out after 0.05s")
 
--- What is still executed when its function has returned is cancelled; the op waits for that.
+-- Work that is still executed when its function has returned is cancelled; the op waits for that.
 order = {}
 run = around(function(_, execute) flow.spawn(execute):next_on_error(print) end):run()
 check.equal(run.ok, true)

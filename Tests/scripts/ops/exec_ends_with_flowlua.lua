@@ -58,7 +58,7 @@ local function ends(ending, signal, program)
   end
   local result = task:await()
   os.remove(path)
-  -- What was sent a signal dies when the system gets to it.
+  -- A process that was sent a signal dies when the system gets to it.
   for _ = 1, 30000 do
     if running(marker) == 0 then return result end
     flow.sleep(0.001)
@@ -90,7 +90,7 @@ for _, ending in ipairs { "left:await()", "while true do end" } do
 end
 -- The reader of its output goes away.
 check.equal(ends("io.stdout:close() left:await()", "PIPE").signal, 13)
--- What is ignored stays ignored. (Not so SIGINT, as in lua5.4.)
+-- An ignored signal stays ignored. (Not so SIGINT, as lua5.4 does it.)
 local ignoring = flow.exec({ "sh", "-c",
   "trap '' TERM; exec \"$0\" -", host.binary },
   { stdin = [[

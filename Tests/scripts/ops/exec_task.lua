@@ -44,7 +44,7 @@ local killed = check.raises(function() flow.exec({ "sh", "-c", "kill -15 $$" }):
 check.equal(killed.signal, 15)
 check.equal(killed.code, 143)
 
--- What can't be started: the system's number, and no status.
+-- A program that can't be started: the system's number, and no status.
 for program, number in pairs { ["no-such-program"] = 2, ["/etc/passwd"] = 13 } do
   local e = check.raises(function() flow.exec({ program }):await() end,
     "can't run '" .. program .. "': ")
@@ -52,7 +52,7 @@ for program, number in pairs { ["no-such-program"] = 2, ["/etc/passwd"] = 13 } d
   check.equal(e.status, nil)
 end
 
--- Timeout, cancel, the end of a scope. What a program started ends with it.
+-- Timeout, cancel, the end of a scope. Processes that a program started end with it.
 local late = flow.exec({ "sh", "-c", "sleep 100 & wait" }, { timeout = 0.02 })
 local e = check.raises(function() late:await() end, "timed out after 0.02s")
 check.equal(e.kind, "timeout")

@@ -32,7 +32,7 @@ assert(WriteFileOp:run({ path = folder .. "/link", content = "2" }).ok)
 check.equal(output("stat -c %a " .. path .. "; cat " .. path .. "; readlink " .. folder .. "/link"),
   "751\n2mode\n")
 
--- What can't be done says so with the path and the reason.
+-- An op that can't do its work says so with the path and the reason.
 local function fails(op, data, ...)
   local run = op:run(data)
   check.equal(run.error.kind, "error")

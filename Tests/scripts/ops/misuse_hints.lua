@@ -9,7 +9,7 @@ check.usage(function() flow.exec "ls -l" end,
 check.usage(function() flow.exec "ls | wc" end, "exec", "#1", 'a command line is for a shell: { "sh", "-c", … }')
 check.usage(function() flow.ops.ExecOp "ls" end, "ExecOp", "#1", 'table expected, got string; its arguments')
 
--- A name of no op at all is nil, as in any table.
+-- A name of no op at all is nil, as it is for any table.
 local ok, problem = pcall(function() return flow.ops.PrnitOp end)
 check.equal(ok, false)
 check.contains(tostring(problem), "flow.ops.PrnitOp isn't there (did you mean 'PrintOp'?)")

@@ -23,7 +23,7 @@ for line, stream in program:lines() do
 end
 program:await()
 check.equal(read(other), "1\n2\n")
--- Relative to the folder of flowlua, not to that of the program.
+-- Relative to the folder of flowlua, not to the program's.
 local run = flow.ops.ExecOp({ "pwd" }, { cwd = "/", output = path, stdin = { file = "/dev/null" } }):run()
 check.equal(run.ok, true)
 check.equal(run.data.stdout, nil)

@@ -1,4 +1,4 @@
--- A program whose input is a named pipe waits for its writer, as in a shell.
+-- A program whose input is a named pipe waits for its writer, as a shell's does.
 -- clock: real: programs of the system
 local check, flow = require "check", require "flow"
 

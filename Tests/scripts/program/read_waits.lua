@@ -108,7 +108,7 @@ program:write "late\n"
 check.equal(program:await().stdout, "late\tfalse\n1000.0\n")
 os.remove(name)
 
--- What has come for a read that was cancelled before it continued is for the next one.
+-- Bytes that have come for a read that was cancelled before it continued are for the next one.
 program, name = start [[
   local second
   local reader = flow.spawn(function()

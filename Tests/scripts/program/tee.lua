@@ -97,7 +97,7 @@ for _, last in ipairs { "end\\nnext\\n", "end" } do
     "[sh] " .. ("x"):rep(200000) .. (last == "end" and "end\n" or "end\n[sh] next\n"))
 end
 
--- What a carriage return lets overwrite the name is written after the name again.
+-- Text that a carriage return lets overwrite the name is written after the name again.
 result = run [[
   local beside = flow.exec({ "cat" }, { tee = true, stdin = "pipe" })
   flow.exec({ "printf", "10%%\r20%%\rdone\r\n\r\n" }, { tee = true }):await()

@@ -42,7 +42,7 @@ for k, words in ipairs {
   check.equal(has_ended(pid), true, words[3])
 end
 
--- The direct child ends at SIGTERM; what it has started gets the time that it needs.
+-- The direct child ends at SIGTERM; its own children get the time that they need.
 local careful = [[sh -c 'trap "sleep 0.3; echo cleaned >>]] .. path "log" .. [[; exit" TERM
   echo $$ >]] .. path "NAME" .. [[; while :; do sleep 0.02; done']]
 for k, text in ipairs { careful .. "; echo next", "setsid -w " .. careful .. "; echo next", "(" .. careful .. " & wait) & wait" } do

@@ -24,7 +24,7 @@ local function each_fits(columns)
 end
 each_fits(80)
 
--- A narrower terminal: without the bar, then cut. What another width has left is no part of the tree.
+-- A narrower terminal: without the bar, then cut. The rest of another width is no part of the tree.
 session:resize(44, 40)
 session:expect "\n├─ a%-very%-long%-name%-of%-an%-op 1/4 25%% [%dm ]+s"
 each_fits(44)

@@ -36,7 +36,7 @@ session:go(1)
 session:type "exit\n"
 session:finish()
 
--- What a program leaves in the last line stays above the tree; an empty line isn't added.
+-- A last line that a program leaves stays above the tree; an empty line isn't added.
 session = terminal.start [[
   flow.op("WaitOp", function()
     flow.exec({ "sh", "-c", "printf 'a part'" }, { capture = false }):await()

@@ -79,7 +79,7 @@ local result = script:await()
 local story = ("from seed %d:\n%s\n%s"):format(seed, table.concat(log, "\n"), result.stderr)
 check.equal(result.stdout, ("succeeded\tnil\t%d\n"):format(items), story)
 
--- What was in flight at a kill executes again, and nothing else: at most the slots of a node, or all when the server was killed.
+-- Items in flight at a kill execute again, and nothing else: at most the slots of a node, or all when the server was killed.
 local begun = 0
 for _ in io.lines(server.folder .. "/notes") do begun = begun + 1 end
 check.equal(begun >= items and begun <= items + count * 6, true, begun .. " of " .. items .. " items " .. story)
@@ -89,7 +89,7 @@ for _, node in pairs(nodes) do
   node:signal "TERM"
   node:wait()
 end
--- What kills the programs of a node that was killed needs a moment.
+-- The process that kills the programs of a killed node needs a moment.
 local left
 for _ = 1, 200 do
   left = flow.exec({ "pgrep", "-f", "sleep 3600 " .. marker }, { check = false }):await().stdout

@@ -1,4 +1,4 @@
--- Nodes whose clocks are an hour before and after that of the script execute its ops; its log has its own times.
+-- Nodes whose clocks are an hour before and after the script's execute its ops; its log has its own times.
 -- clock: real: other processes execute the ops
 local check, flow, remote = require "check", require "flow", require "remote"
 

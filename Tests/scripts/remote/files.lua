@@ -151,7 +151,7 @@ local result = server:run(prelude .. [[
       ctx:set("text", ctx:get "text" .. tostring(ctx:get("none", "file?")) .. name)
     end,
   })
-  -- What is in a temporary folder stays until the run ends, as for an op that executes here.
+  -- A file in a temporary folder stays until the run ends, as for an op that executes here.
   local ReadOp = flow.op("ReadOp", { needs = { made = "file" }, gives = { content = "string" },
     run = function(ctx) ctx:set("content", fs.read(ctx:get "made")) end })
   local run = flow.new("list"):data { files = { "small.txt", "in/scene.txt", "small.txt" }, text = "no path" }
@@ -170,7 +170,7 @@ small	true
 no pathnil	made there	true	made.txt	false	false
 ]])
 
--- What isn't there, on either side; a failed op sends nothing.
+-- Missing files, on either side; a failed op sends nothing.
 local result = server:run(prelude .. [[
   for _, scene in ipairs { "nothing.txt", "in" } do
     print(describe(flow.new("f"):data { scene = scene }:add(RenderOp):run()))

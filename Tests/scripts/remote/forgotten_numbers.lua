@@ -24,7 +24,7 @@ local function run() return server:run(op, "--keep", "--store", store).stdout en
 local streams = server.folder .. "/store/jetstream/$G/streams/"
 local function sh(text) assert(os.execute("cd '" .. streams .. "' && " .. text)) end
 
--- What the server has of the streams in the beginning, when they are empty again.
+-- The files that the server has of the streams in the beginning, when they are empty again.
 check.equal(run(), "succeeded\tnil\t10\n")
 os.execute("kill " .. server.server.program.pid)
 pcall(server.server.program.await, server.server.program)

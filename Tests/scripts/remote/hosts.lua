@@ -40,7 +40,7 @@ check.equal(result.stderr, "")
 check.equal(result.stdout, "a/1\n")
 check.same(place:processes(), {})
 
--- What goes to such an address is sealed with a key, which nodes get with the URL.
+-- Messages to such an address are sealed with a key, which nodes get with the URL.
 place:write("tee", ([[
 #!/bin/sh
 tee '%s/line' | '%s' "$@"

@@ -1,4 +1,4 @@
--- What `--hosts` can't start is an error or a warning that says what is wrong, and where.
+-- A host that `--hosts` can't start is an error or a warning that says what is wrong, and where.
 -- clock: real: other processes execute the ops
 local check, host, hosts = require "check", require "host", require "hosts"
 

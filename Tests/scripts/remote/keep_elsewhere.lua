@@ -57,7 +57,7 @@ for _, environment in ipairs { { FLOWLUA_STORE_KEY = "random" }, { FLOWLUA_STORE
   check.equal(is_there "open text", not environment.FLOWLUA_REMOTE_KEY)
   check.equal(is_there "LoginOp", not environment.FLOWLUA_REMOTE_KEY)
 
-  -- What has finished begins again, as with every store; the copy of the first node gets what it lacks.
+  -- A finished run begins again, as with every store; the copy of the first node gets what it lacks.
   local list = on(first, { "--keep=nats", "--runs" }).stdout
   check.contains(list, " finished ", " 11 finished")
   check.equal(on(first, { "--keep=nats", "--verify" }).stdout, "verified 1 run\n")

@@ -23,7 +23,7 @@ local options = words()
 options.environment.WAIT = "first"
 local program = first:start(options)
 kept.waits(function() return flow.fs.exists(first.folder .. "/effects") end)
--- What the first one has begun is on the server.
+-- The server has the op that the first one has begun.
 kept.waits(function() return runs(second, "--runs").stdout:find("1 started", 1, true) end)
 
 local host = flow.exec { "uname", "-n" }:await().stdout:gsub("\n", "")

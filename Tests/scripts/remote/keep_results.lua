@@ -1,4 +1,4 @@
--- What a node finishes while its kept script is dead isn't executed again, and no report is forgotten before that.
+-- An op that a node finishes while its kept script is dead isn't executed again, and no report is forgotten before that.
 -- python: sqlite3
 -- clock: real: other processes execute the ops
 local check, flow, kept, remote = require "check", require "flow", require "kept", require "remote"

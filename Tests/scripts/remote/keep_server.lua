@@ -50,7 +50,7 @@ check.contains(result.stderr, "no server listens there")
 second:expect_effects()
 server:restart()
 
--- What the first node couldn't record is done again; here by the second one.
+-- Work that the first node couldn't record is done again; here by the second one.
 flow.fs.write(second.folder .. "/go", "")
 result = second:run(words("--keep=nats", "--resume", "--follow"))
 check.equal(result.status, 0, result.stderr)

@@ -42,7 +42,7 @@ local result = server:run [[
   local run = flow.new("failing"):add(Fails):run()
   print(run.state, run.error.kind, run.error.code, run.error.cause.attempt, #run.error.cause.list, run.error.path)
 
-  -- Flows, nested groups, waits and tasks are as in a worker.
+  -- Flows, nested groups, waits and tasks are as they are for a worker.
   local Waits = flow.op("WaitsOp", {
     needs = { n = "integer" }, gives = { r = "any" }, thread = "remote",
     run = function(ctx)

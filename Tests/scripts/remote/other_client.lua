@@ -77,7 +77,7 @@ local function digest(hash)
   local bytes = hash:gsub("%x%x", function(digits) return string.char(tonumber(digits, 16)) end)
   return "SHA-256=" .. nats.base64(bytes):gsub("+", "-"):gsub("/", "_")
 end
--- The object of the file, and that of the code which wasn't there before.
+-- The object of the file, and the object of the code which wasn't there before.
 local known = {}
 local function objects()
   local code, file
@@ -109,7 +109,7 @@ join "m1"
 local result = script:await()
 check.equal(result.stderr, "")
 check.equal(result.stdout, "succeeded\tnil\t5\n")
--- What is left is the code.
+-- The rest is the code.
 check.equal(work().state.messages, 0)
 check.equal(client:stream { name = "FLOWLUA_NEWS" }.state.messages, 0)
 check.same(client:consumers { stream = "FLOWLUA_NEWS" }.consumers, {})

@@ -5,7 +5,7 @@ local check, flow, remote = require "check", require "flow", require "remote"
 local server <close> = remote.server()
 server:join "m1"
 server:join "m2"
--- An item notes its end, and that of number 10 is after the stop.
+-- An item notes its end, and item 10 does so after the stop.
 local script = server:start(([[
   local Op = flow.op("WorkOp", { needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote", run = function(ctx)
     local flow, n = require "flow", ctx:get "n"

@@ -30,7 +30,7 @@ local start = [[
   local takes = { needs = { p = "table" }, gives = { seen = "string" } }
 ]]
 
--- What a script sends.
+-- Messages of a script.
 local sent = start .. [[
   local Op = remote_op(function(ctx)
     local function seen(value)
@@ -63,7 +63,7 @@ local names = {
 }
 local refusal = "\tfailed\tusage\ta secret isn't sent without encryption, since others might read it: "
 
--- What a node reports.
+-- Messages of a node.
 local reported = start .. [[
   local function made(name) return ("hsuh"):reverse() .. "-" .. name end
   local function gives(name, value)

@@ -26,7 +26,7 @@ local script = [[
   print(run.state, run.error, good)
 ]]
 
--- What happens once four items have ended.
+-- The disturbances once four items have ended.
 local disturbances = {
   function()
     server:kill()

@@ -47,7 +47,7 @@ end):run(data)
 assert(rawequal(caught, run.error))
 check.equal(caught.message, "no <redacted>")
 
--- What nobody observes is reported at exit, and so is an error of the main chunk.
+-- An error that nobody observes is reported at exit, and so is an error of the main chunk.
 for _, script in ipairs {
   [[local flow = require "flow"
   flow.op("FailOp", function(ctx) error("bad " .. ctx:get("p")) end):run { p = flow.secret("hunter22") }]],

@@ -52,5 +52,5 @@ for _, event in ipairs(run:events()) do
     check.lacks(tostring(field), "hunter22", "changed!", "98765")
   end
 end
--- What is a secret once is one in every run.
+-- A text that is a secret once is one in every run.
 check.contains(flow.op("PlainOp", function(ctx) ctx:log("hunter22") end):run():summary(), "[PlainOp] <redacted>\n")

@@ -81,7 +81,7 @@ local plan = host.script([[
 check.contains(plan.stdout, "plan:\n  1. A <redacted> Op\n")
 check.lacks(plan.stdout, "hunter22", "battery")
 
--- What is printed at exit, of the main state and of workers: a secret is one wherever it was made.
+-- The report at exit, of the main state and of workers: a secret is one wherever it was made.
 local result = host.script(([[
 local flow = require "flow"
 local secret = flow.secret(%q)

@@ -60,7 +60,7 @@ local limit = flow.op("OuterOp", { timeout = 60, run = function(ctx)
 end }):run()
 check.equal(limit.data.message, "timed out after 0.01s")
 
--- What an op leaves to its run when it succeeds isn't limited by it any more.
+-- A run that an op leaves to its own when it succeeds isn't limited by it any more.
 local left
 local LeavingOp = flow.op("LeavingOp", { timeout = 0.2, run = function()
   left = flow.op("LeftOp", function(ctx)

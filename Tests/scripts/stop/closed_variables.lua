@@ -29,7 +29,7 @@ local function run(op, duration)
   return done
 end
 
--- All of an op share its grace, cleanups included, and the error is that of the stop.
+-- All of an op share its grace, cleanups included, and the error is the stop's.
 local done = run(flow.op("TidyOp", { timeout = 1, grace = 5, run = function(ctx)
   ctx:defer(function() flow.sleep(1) note "defer" end)
   local _ <close> = pauses("outer", 2)
@@ -39,7 +39,7 @@ end }), 5)
 check.equal(done.error.kind, "timeout")
 check.same(lines, { "inner: timeout", "outer: timeout", "defer" })
 
--- What waits when that is over is cut; the others are called all the same, up to their first wait.
+-- A wait that goes beyond it is cut; the others are called all the same, up to their first wait.
 done = run(flow.op("LongOp", { timeout = 1, grace = 5, run = function(ctx)
   ctx:defer(function() note "defer" flow.sleep(1) note "never" end)
   local _ <close> = closing("last", function() end)

@@ -12,7 +12,7 @@ local events = run:events()
 local times = {}
 for i, event in ipairs(events) do
   times[i], event.time = event.time, nil
-  -- What identifies the execution is the subject of another script.
+  -- The identity of the execution is the subject of another script.
   for _, field in ipairs { "id", "parent", "path", "run", "lane", "queued" } do event[field] = nil end
 end
 check.same(events, {

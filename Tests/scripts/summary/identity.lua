@@ -38,7 +38,7 @@ for _, event in ipairs(events) do
     check.equal(finishes[event.id], nil, event.path)
     finishes[event.id] = event
   elseif event.kind ~= "group" then
-    -- What an op says belongs to it.
+    -- A line that an op logs belongs to it.
     check.equal(by_id[event.id].op, event.op)
     check.equal(by_id[event.id].path, event.path)
   else

@@ -20,7 +20,7 @@ local program = [[
     end,
   }
   local function goes_on(error)
-    -- What malloc has it keeps in pieces, so there may be no place for the stack of a thread.
+    -- The memory that malloc keeps is in pieces, so there may be no place for the stack of a thread.
     local text = tostring(error)
     assert(text:find "not enough memory" or text:find "no worker could be made", text)
     local run = flow.op("NextOp", function(ctx) ctx:set("x", #("x"):rep(1000)) end):run()

@@ -1,4 +1,4 @@
--- Without /proc, as in a chroot, the program finds its arguments.
+-- Without /proc, for example in a chroot, the program finds its arguments.
 local check = require "check"
 local binary = require("host").binary
 if not os.execute "test \"$(id -u)\" = 0" then return check.skip "only root may change the root folder" end

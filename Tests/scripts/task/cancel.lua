@@ -20,7 +20,7 @@ check.equal(one.state, "cancelled")
 check.equal(shared.state, "pending")
 check.equal(other:await(), "shared")
 
--- The same for what a task awaits, and for what an op's run awaits when that is cancelled.
+-- A cancel also reaches the task that a task awaits, and the one that an op's run awaits when that is cancelled.
 local awaited = flow.with_delay(1000)
 local waiter = flow.spawn(function() awaited:await() end)
 waiter:cancel()

@@ -50,7 +50,7 @@ do
 end
 check.equal(closed, true)
 
--- What an op spawns belongs to it: with an op that fails it ends before, else with the run.
+-- A task that an op spawns belongs to it: with an op that fails it ends before, else with the run.
 local states = {}
 local run = flow.new("owner"):add(flow.op("SpawnOp", function()
   states.left = flow.spawn(function() flow.sleep(1000) end)

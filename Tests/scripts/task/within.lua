@@ -10,7 +10,7 @@ check.equal(flow.within(5, function() return flow.with_delay(1, "first"), "secon
 check.raises(function() flow.within(5, error, "broken") end, "broken")
 check.raises(function() flow.within(5, function() flow.sleep(1) error { code = 7 } end) end)
 
--- Too late: the error is that of an op's timeout, with the place where the code was.
+-- Too late: the error is the one of an op's timeout, with the place where the code was.
 local began = flow.now()
 local late = check.raises(function() flow.within(2, function() flow.sleep(60) end) end, "timed out after 2s")
 check.equal(late.kind, "timeout")
@@ -32,7 +32,7 @@ check.raises(function()
 end, "timed out after 2s")
 check.same(log, { "went on", "closed" })
 
--- What the code started and waits for ends with it; what it left in time continues.
+-- Work that the code started and waits for ends with it; work that it left in time continues.
 local program, run, left
 local SlowOp = flow.op("SlowOp", function(ctx) ctx:defer(function() log[#log + 1] = "undone" end) flow.sleep(60) end)
 check.raises(function()
@@ -59,7 +59,7 @@ local outer = check.raises(function()
 end, "timed out after 2s")
 check.equal(outer.kind, "timeout")
 
--- In an op: its error, which names the op, and its timeout before that of the code.
+-- In an op: its error, which names the op, and its timeout before the code's.
 local InnerOp = flow.op("InnerOp", function() flow.within(2, flow.sleep, 60) end)
 check.contains(InnerOp:run().error, "[InnerOp] timed out after 2s")
 check.contains(InnerOp:with({ timeout = 1 }):run().error, "timed out after 1s")

@@ -33,7 +33,7 @@ settled, result = run(function() return {} end, { "true" }, { capture = false })
 assert(settled.ok, settled.error)
 check.same(result, { status = 0 })
 
--- Output that isn't captured is that of this process, as it is with a real program.
+-- Output that isn't captured goes to this process's, as it does with a real program.
 local name = os.tmpname()
 local file <close> = assert(io.open(name, "wb"))
 file:write [[
@@ -52,7 +52,7 @@ os.remove(name)
 check.equal(printed.stdout, "before\nout\nafter\n")
 check.equal(printed.stderr, "err")
 
--- A status other than 0 is a failure, unless it isn't checked; the error is that of a program.
+-- A status other than 0 is a failure, unless it isn't checked; the error is a program's.
 local function failing() return { status = 3, stdout = "some", stderr = "first\nno route\n" } end
 settled = run(failing)
 check.equal(settled.error.message, "curl -s exited with status 3: no route")
@@ -62,7 +62,7 @@ settled, result = run(failing, nil, { check = false })
 assert(settled.ok, settled.error)
 check.equal(result.status, 3)
 
--- It may wait, fail, and be called again by a retry. The clock is that of the test.
+-- It may wait, fail, and be called again by a retry. The clock is the test's.
 local calls = 0
 settled, result = run(function(argv)
   calls = calls + 1
@@ -193,7 +193,7 @@ check.equal(table.concat(settled.data.outs, " "), "1 2 3 4 5")
 check.equal(most, 4)
 check.equal(settled.duration, 2.0)
 
--- What isn't replaced is an error that names the line, the program and the option.
+-- A program that isn't replaced is an error that names the line, the program and the option.
 settled = run(nil)
 check.equal(settled.error.kind, "usage")
 check.contains(settled.error.message, "programs.lua:10: program 'curl' isn't replaced in this test: ",

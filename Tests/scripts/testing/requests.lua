@@ -175,7 +175,7 @@ settled = testing.run(
 assert(settled.ok, settled.error)
 check.equal(settled.data.pages[2][1], "https://api.example/b%20c")
 
--- What isn't replaced is an error that names the line, the request and the option.
+-- A request that isn't replaced is an error that names the line, the request and the option.
 for _, http in ipairs { false, { ["POST " .. url] = "" } } do
   settled = run(http or nil, url .. "?key=hidden")
   check.equal(settled.error.kind, "usage")

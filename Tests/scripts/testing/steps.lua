@@ -51,6 +51,6 @@ end
 check.same(list, { 1 })
 -- A name that is none is an error, with the step that may be meant.
 check.usage(function() testing.run(machine, { replace = { amont = {} } }) end, "run", "did you mean 'amount'?")
--- An error of a replaced step is that of the machine.
+-- An error of a replaced step is the machine's.
 run = testing.run(machine, { data = {}, replace = { amount = function() error("no", 0) end } })
 check.equal(run.error.message, "no")

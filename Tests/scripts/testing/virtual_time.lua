@@ -1,5 +1,5 @@
 -- A test has its own virtual clock: sleeps, retries and timeouts take no time.
--- clock: real: the clock of the tests differs from that of the script
+-- clock: real: the clock of the tests differs from the script's
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local clock = os.clock
 local began, real = os.time(), flow.now()
@@ -28,7 +28,7 @@ local FlakyOp = flow.op("FlakyOp", {
 local first, second = testing.run(FlakyOp), testing.run(FlakyOp)
 check.equal(attempts, 8)
 assert(not first.ok and not second.ok)
--- What is drawn at random is the same each time.
+-- Random numbers are the same each time.
 check.equal(first.duration, second.duration)
 assert(first.duration > 60 and first.duration < 80, first.duration)
 

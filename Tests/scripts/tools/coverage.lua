@@ -113,7 +113,7 @@ contexts[4]:set_result()
 task:await()
 check.equal(counts[5], 2)
 
--- What an op has set itself is its own, and goes with it.
+-- A hook that an op has set itself is its own, and goes with it.
 counts = {}
 local own = 0
 start()

@@ -126,7 +126,7 @@ check.equal(notebook:is_complete({ code = "for i = 1, 2 do end" }).status, "comp
 check.equal(notebook:interrupt().kind, "interrupt_reply")
 check.equal(result(notebook, "flow.sleep(0) return 7"), "7")
 
--- A shutdown leaves no process, of flowlua or of what it has started, and cleanups are executed; also when a cell is busy
+-- A shutdown leaves no process, of flowlua or of its children, and cleanups are executed; also when a cell is busy
 -- with something that never ends.
 local function hold(book, name)
   local pids = { process(book) }
@@ -148,7 +148,7 @@ notebook:shut_down()
 await_end(table.unpack(pids))
 check.equal(fs.read(folder .. "/shut_down"), "cleaned up")
 
--- The same when the kernel is killed. The file has an option more, as the page says.
+-- The kernel is killed: nothing is left either. The file has an option more, as the page says.
 local cells = folder .. "/flowlua-kernel/flowlua-cells"
 local text, count = fs.read(cells):gsub("flowlua %-e", "flowlua --summary -e")
 check.equal(count, 1)

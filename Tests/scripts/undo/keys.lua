@@ -1,4 +1,4 @@
--- What was undone has another `ctx.key` when a retry executes it again; what wasn't undone has the same.
+-- An undone op has another `ctx.key` when a retry executes it again; an op that wasn't undone keeps its own.
 local flow, check = require "flow", require "check"
 
 local keys
@@ -55,7 +55,7 @@ for _, name in ipairs { "UndoneOp", "BothOp", "StepOp", "WrappedOp" } do
 end
 check.equal(#keys_of "ItemOp", 6)
 differ(keys_of "ItemOp")
--- What a flow has executed is undone by the undo of the flow.
+-- The ops that a flow has executed are undone by the undo of the flow.
 differ(keys_of "WithinOp")
 local plain = keys_of "PlainOp"
 check.equal(plain[1], plain[2])

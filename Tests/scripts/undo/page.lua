@@ -25,7 +25,7 @@ check.equal(run.numbers.ops, 3)
 check.equal(run.numbers.kept, 2)
 check.equal(run.numbers.undone, 2)
 check.equal(run.numbers.undosFailed, 1)
--- What had been undone was executed again.
+-- The undone op was executed again.
 local states = {}
 for span, state in ipairs(run.spans.state) do states[span] = state end
 check.same(states, { 2, 4, 1, 1, 4, 1, 2 })

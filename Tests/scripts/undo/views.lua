@@ -43,7 +43,7 @@ check.contains(report, "| duration | ops | failed | undone | undos failed |", "|
 check.lacks(report, "the flow itself")
 check.contains(run:dot(), "2 succeeded in 1s (median), 1 undone, 1 couldn't be undone", "succeeded in 1s, undone")
 
--- An undo is a span within that of its op, and its programs are within the undo.
+-- An undo is a span within its op's, and its programs are within the undo.
 local spans, undos = {}, {}
 for _, span in ipairs(flow.json.decode(run:otlp()).resourceSpans[1].scopeSpans[1].spans) do
   spans[span.spanId] = span

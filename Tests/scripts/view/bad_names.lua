@@ -22,7 +22,7 @@ for _, name in ipairs(names) do
     local first = line:sub(1, 1)
     assert(first == "" or first:find "[#|%-`S]", line)
     if first == "|" then
-      -- What is in code spans isn't markup, but a bar separates cells even there, unless it is escaped.
+      -- Text in code spans isn't markup, but a bar separates cells even there, unless it is escaped.
       local _, count = line:gsub("\\|", ""):gsub("|", "")
       cells = cells or count
       check.equal(count, cells, line)

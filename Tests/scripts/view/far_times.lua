@@ -44,7 +44,7 @@ for _, far in ipairs { "8.5e9", "9e9", "1e10", "1e300", "1e-300" } do
   check.contains(fs.read(path "timeline"), "SleepOp")
 end
 
--- What fits is shown as it was.
+-- A time that fits is shown as it was.
 local run = flow.op("SleepOp", function() flow.sleep(1e9) end):run()
 check.equal(json.decode(run:trace()).traceEvents[1].ph, "M")
 check.contains(run:report(), "SleepOp")

@@ -94,7 +94,7 @@ result = host.run("bash", { "-c", '"$1" --virtual-clock --trace >(cat >"$2") -e 
 check.equal(result.stderr, "")
 assert(fs.exists(trace))
 
--- What can't be written any more is an error; the other file is written.
+-- A file that can't be written any more is an error; the other file is written.
 fs.remove(trace)
 for _, option in ipairs { "report", "trace" } do
   local other = option == "report" and "trace" or "report"

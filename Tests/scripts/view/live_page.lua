@@ -88,7 +88,7 @@ check.equal(result.status, 1)
 local _, count = result.stderr:gsub("can't write the timeline", "")
 check.equal(count, 1, result.stderr)
 
--- What isn't a file gets the final page only.
+-- An output that isn't a file gets the final page only.
 result = host.run("bash", { "-c", '"$1" --timeline >(cat >"$2") -e "$3"; for i in {1..1000}; do ' ..
   '[[ -s $2 ]] && break; sleep 0.01; done', "bash", host.binary, file .. "2",
   'local flow = require "flow" flow.op("LongOp", function() flow.sleep(0.5) end):run()' })

@@ -45,7 +45,7 @@ for _, event in ipairs(run:events()) do
   end
 end
 
--- What a trace has of them: name, outcome.
+-- The slices of a trace: name, outcome.
 local function slices()
   local found = {}
   for _, event in ipairs(flow.json.decode(run:trace()).traceEvents) do

@@ -139,7 +139,7 @@ publish > OuterOp 1 succeeded
 publish > OwnOp 1 succeeded
 publish > ShareOp 1 succeeded]])
 
--- What a span says.
+-- Finds a span.
 local function find(name, test)
   for _, span in ipairs(data.spans) do
     if span.name == name and (not test or test(span.attributes)) then return span end

@@ -53,7 +53,7 @@ for _, options in ipairs { { "--otlp", "ftp://host/spans" }, { "--otlp=grpc://ho
   check.contains(result.stderr, "option '--otlp' needs a URL that begins with http:// or https://, not '")
 end
 
--- What the script itself has written there stays too.
+-- The script's own text there stays too.
 local own = folder .. "/own.json"
 local result = host.script(text .. (" require('flow.fs').write(%q, 'mine')"):format(own), {}, { before = { "--otlp", own } })
 check.equal(result.status, 1)

@@ -78,7 +78,7 @@ for _, event in ipairs(json.decode(result.stdout)) do
   local key = event.kind .. " " .. event.op .. ((event.index or 0) > 0 and " #" .. event.index or "")
   if seen[key] then
     count = count + 1
-    -- What is retried has one start for each attempt; the span has the first.
+    -- A retried op has one start for each attempt; the span has the first.
     if event.kind == "finish" or event.attempt == 1 then check.equal(seen[key], event.time, key) end
   end
 end

@@ -65,7 +65,7 @@ check.same(results[7], { "ItemOp #12", 45 })
 check.equal(results[8], 16)
 check.equal(results[11], "ItemOp #35")
 check.same(results[12], { 40, 1, 2, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1 })
--- What doesn't fit into the bar stands below it; the part of a wait is grey.
+-- A label that doesn't fit into the bar is below it; the part of a wait is grey.
 check.same(results[13], {
   { "", "FirstOp 100 ms (1 %)", "" }, { "ItemOp #1 9.00 s", "ItemOp #1 9.00 s (63 %)", "" },
   { "RetriedOp 5.00 s", "RetriedOp 5.00 s (35 %), 3.00 s of it waiting", "40.0%" },

@@ -52,7 +52,7 @@ local slices, threads, counters, complaints, processes = table.unpack(perfetto.q
   "select distinct t.name from thread t join thread_track using (utid) order by t.name",
   [[select c.ts, c.value from counter c join process_counter_track t on c.track_id = t.id
     join process p using (upid) where t.name like 'running%' and p.pid = 1 order by c.ts, c.id]],
-  -- What the processor itself found wrong.
+  -- The mistakes that the processor itself found.
   "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
   "select pid, name from process where pid > 0 order by pid",
 }))
@@ -98,7 +98,7 @@ for _, slice in ipairs(slices) do
     end
     check.equal(slice.thread:match "^%a+", start.lane == 0 and "main" or "worker")
   end
-  -- What a slice lies in is what encloses its op.
+  -- The slice around a slice encloses its op.
   local outer = by_id[slice.parent]
   if outer and slice.outcome then
     depth = math.max(depth, slice.depth)

@@ -15,7 +15,7 @@ local run = flow.op("FailOp", function()
 end):run()
 check.equal(run.error.message, "orig")
 check.same(closed, { "inner:orig", "outer:orig" })
--- An error while closing takes the place of the first, as in Lua.
+-- An error while closing takes the place of the first, as it does for Lua.
 local second = flow.op("CloseOp", function()
   local value <close> = closing("never", function() error("while closing", 0) end)
   flow.sleep(0.001)

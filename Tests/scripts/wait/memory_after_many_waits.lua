@@ -1,4 +1,4 @@
--- What many waits at the same time have taken is collected, and small blocks that are released go back to the system.
+-- Memory that many waits at the same time have taken is collected, and small blocks that are released go back to the system.
 local flow, check = require "flow", require "check"
 local function resident()
   local file <close> = assert(io.open("/proc/self/statm"))

@@ -53,7 +53,7 @@ end
 for _, op in ipairs { group(50000), machine(50000), steps(50000), side_by_side(50000), nested(8) } do
   check.same(turns(op), { "pending", "pending" })
 end
--- What is over before that ends within its start, and what executes Lua code.
+-- A flow that is over before that ends within its start, and so does one that executes Lua code.
 local LuaOp = flow.op("LuaOp", function() end)
 local lua = flow.new("lua")
 for _ = 1, 3000 do lua:add(LuaOp) end

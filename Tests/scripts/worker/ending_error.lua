@@ -7,7 +7,7 @@ local flow, check = require "flow", require "check"
 local FailOp = flow.op("FailOp", function(ctx) ctx:fail("bad", { code = 7 }) end)
 local GoodOp = flow.op("GoodOp", function() end)
 
--- What a step sees of ctx.error, and what its cleanup does; "own" is a failure of its own.
+-- A step that shows what it sees of ctx.error, and what its cleanup does; "own" is a failure of its own.
 local function step(thread, options)
   options.thread = thread
   options.needs, options.gives = { n = "any" }, { saw = "string" }
@@ -76,7 +76,7 @@ for begin_name, begin in pairs(begins) do
     end
   end
 end
--- The same on both could be the same fault.
+-- Equal lines on both could be an equal fault.
 for _, line in ipairs {
   "body: nil", "body: error bad 7", "body: timeout timed out after 0.001s nil",
   "body: cancelled cancelled: enough nil", "cleanup: nil", "cleanup: error own failure nil",

@@ -15,7 +15,7 @@ failed = run(function(ctx) ctx:fail("no", { code = 7, list = { 1, { 2 } }, f = p
 check.equal(failed.error.message, "no")
 check.equal(failed.error.code, 7)
 check.equal(failed.error.list[2][1], 2)
--- What can't travel comes as its text.
+-- A value that can't travel comes as its text.
 assert(failed.error.f:find("builtin") or failed.error.f:find("function"), failed.error.f)
 
 failed = run(function() error({ reason = "table" }) end)

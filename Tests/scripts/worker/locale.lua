@@ -1,4 +1,4 @@
--- An op in a worker can ask for the locale and not set it: it is that of the whole process.
+-- An op in a worker can ask for the locale and not set it: it is the whole process's.
 local check, flow = require "check", require "flow"
 
 local run = flow.op("LocaleOp", { thread = "worker", gives = { name = "string", problem = "string" }, run = function(ctx)

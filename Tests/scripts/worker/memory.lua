@@ -69,7 +69,7 @@ assert(run.ok, run.error)
 check.equal(run.data.problem, "not enough memory")
 check.equal(run.data.count, 4)
 
--- What Swift holds for it counts.
+-- Memory that Swift holds for it counts.
 local OutputOp = flow.op("OutputOp", {
   thread = "worker", memory = "8M",
   run = function() flow.exec({ "head", "-c", "20000000", "/dev/zero" }):await() end,

@@ -74,7 +74,7 @@ check.contains(task.error.message, "the result is a table whose metatable no mod
 Global = Own -- luacheck: ignore
 refused(EchoOp:run { value = setmetatable({}, Own) }, "no module holds")
 
--- The same of upvalues: the metatable of a module is the worker's own one of that module.
+-- The metatable of an upvalue that is a module's is the worker's own one of that module.
 local point, module, list = Point.new(9), shapes.new(), { Point.new(1), failed }
 local UpOp = flow.op("UpOp", { gives = { x = "integer", text = "string", made = "any" }, thread = "worker",
   run = function(ctx)

@@ -37,7 +37,7 @@ local FollowOp = flow.op("FollowOp", { gives = { a = "integer" }, thread = "work
   return flow.spawn(function() flow.sleep(0.001) ctx:set("a", 1) end)
 end })
 check.equal(FollowOp:run().data.a, 1)
--- What nothing can end is stalled.
+-- A wait that nothing can end is stalled.
 failed = run(function() flow.context().task:await() end)
 check.equal(failed.error.kind, "stalled")
 -- Strings that are too long, and deep recursion, fail the op alone.

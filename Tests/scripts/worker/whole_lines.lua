@@ -26,7 +26,7 @@ check.equal(counts.line, 20000)
 check.equal(counts["true"], 1)
 check.equal(counts.main > 0, true)
 
--- A metamethod that raises leaves what stands before it, as in lua5.4; long texts are printed whole.
+-- A metamethod that raises leaves the text before it, as lua5.4 does; long texts are printed whole.
 host.same_script [[
   local bad = setmetatable({}, { __tostring = function() error "no text" end })
   print(pcall(print, "before", bad))
