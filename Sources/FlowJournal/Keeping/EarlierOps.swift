@@ -1,6 +1,6 @@
 internal import FlowEngine
 
-/// What makes two executions of an op equal: the op with its code, and what it was given.
+/// The content of an execution of an op, by which two are equal: the op with its code, and what it was given.
 struct OpContent: Hashable {
   let code: Digest
   let inputs: Digest
@@ -36,8 +36,8 @@ struct OpPlace {
 ///
 /// Which record is of an execution (the page *Keeping* has the rule for readers):
 /// 1. The one of the same place and the same content.
-/// 2. Another one of the same content within the same execution of the op around it. What no op executes may so be
-///    moved anywhere.
+/// 2. Another one of the same content within the same execution of the op around it. An op that no other one
+/// executes may so be moved anywhere.
 /// 3. One within an execution that hasn't finished, and that nothing continues. One within a finished execution belongs
 ///    to it: it is kept as a whole, or not at all. Only an op that executes because its code has changed may have what
 ///    its last execution had executed, which then isn't kept as a whole any more.
@@ -47,7 +47,7 @@ struct EarlierOps {
   private var contents: [OpContent]
   /// The lineages of the executions, from the keys of the records.
   private var lineages: [UInt64]
-  /// The index after that of the record that was taken last: mostly the next op has its content.
+  /// The index after the last taken record's: mostly the next op has its content.
   private var following = 0
   /// The records by content and by the number of the outer record, and by lineage; made when they come in another order.
   private var groups: Chains<Group>?
@@ -104,7 +104,7 @@ struct EarlierOps {
     _ content: OpContent, at place: OpPlace, _ isEqual: (OpRecord) -> Bool,
     _ isWanted: (OpRecord) -> Bool
   ) -> Int? {
-    // What this process has undone counts first.
+    // Ops that this process has undone count first.
     if added.isEmpty, following < records.count, !isTaken[following],
       lineages[following] == place.lineage, contents[following] == content,
       records[following].outer == place.outer, isEqual(records[following])
@@ -245,8 +245,8 @@ struct EarlierOps {
     return chain
   }
 
-  /// A lineage for a new execution at a place: that of the place, unless an earlier process has given that to an
-  /// execution that was another one, as in a list that has got a new first item.
+  /// A lineage for a new execution at a place: the place's own, unless an earlier process has given that to an
+  /// execution that was another one, such as for a list that has got a new first item.
   mutating func lineage(at place: OpPlace, _ record: OpRecord) -> UInt64 {
     if records.isEmpty { return place.lineage }
     if owners == nil {

@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import FlowLoop
 internal import FlowSystem
 
-/// What is at the path of a file.
+/// The content at the path of a file.
 enum FileContent: Sendable {
   /// The digest of the content.
   case digest(Digest)
@@ -12,7 +12,7 @@ enum FileContent: Sendable {
   case unreadable(ByteString)
 }
 
-/// The contents of files. A file whose stamp is that of an earlier reading, by any process, isn't read again.
+/// The contents of files. A file whose stamp equals an earlier reading's, by any process, isn't read again.
 ///
 /// Confined to the loop's thread; files are read on helper threads.
 final class FileContents {
@@ -44,7 +44,8 @@ final class FileContents {
     return .digest(digest)
   }
 
-  /// What a helper thread has read: the hexadecimal digest, and the stamp if it says whether the file changes again.
+  /// The reading of a helper thread: the hexadecimal digest, and the stamp if it says whether the file changes
+  /// again.
   struct Read: Sendable {
     let result: Result<ByteString, SystemError>
     let stamp: FileStamp?
@@ -86,7 +87,7 @@ final class FileReading: KeptReading {
   private let files: FileContents
   private let loop: EventLoop
   private let paths: [ByteString]
-  /// What the files contained, with what was known before.
+  /// The contents of the files, with what was known before.
   private var contents: [ByteString: FileContent]
   private let cancellation = Cancellation()
 
@@ -101,7 +102,7 @@ final class FileReading: KeptReading {
     contents = earlier?.contents ?? [:]
   }
 
-  /// What was read at a path; nil for a file that wasn't.
+  /// The content that was read at a path; nil for a file that wasn't.
   func content(at path: ByteString) -> FileContent? { contents[path] }
 
   func begin(then: @escaping () -> Void) {

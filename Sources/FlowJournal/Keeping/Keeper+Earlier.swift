@@ -3,16 +3,16 @@ internal import FlowEngine
 // Ops that an earlier process knew, and that no finished one equals.
 extension Keeper {
   enum Answer {
-    /// It is executed, as a repetition of what a record says, and with a line that says why. What the finished one of
-    /// `replacing` had executed it needn't execute again.
+    /// It is executed, as a repetition of what a record says, and with a line that says why. It needn't execute
+    /// again what the finished one of `replacing` had executed.
     case execute(OpRecord?, ByteString?, replacing: Int?)
     case decided(KeepingDecision)
   }
 
-  /// What earlier processes have left of an op that no finished one equals.
+  /// The rest that earlier processes have left of an op that no finished one equals.
   enum Remains {
     case none
-    /// The same op has begun, and hasn't finished, or not with all that is needed now.
+    /// It has begun, and hasn't finished, or not with all that is needed now.
     case interrupted(Int)
     /// Another op stands at its place.
     case other(Int, (text: ByteString, isOnlyCode: Bool))
@@ -80,7 +80,8 @@ extension Keeper {
     }
   }
 
-  /// What has to be settled before an op with an effect that must not be repeated is executed; nil if nothing has.
+  /// The question to settle before an op with an effect that must not be repeated is executed; nil if there is
+  /// none.
   func question(about known: OpRecord, differing text: ByteString? = nil) -> ByteString? {
     guard known.isOnce else { return nil }
     switch known.state {
@@ -124,7 +125,7 @@ extension Keeper {
     return decision
   }
 
-  /// What a settlement says about an op with an effect that must not be repeated; nil for executing it.
+  /// The decision of a settlement about an op with an effect that must not be repeated; nil for executing it.
   func settle(
     _ work: KeptWork, _ index: Int, _ record: OpRecord, _ why: ByteString
   ) throws -> KeepingDecision? {
@@ -159,7 +160,7 @@ extension Keeper {
     return .refuse(FlowError(.error, question))
   }
 
-  /// What differs between a record and the execution that stands at its place now.
+  /// The difference between a record and the execution that stands at its place now.
   private func difference(
     between known: OpRecord, and record: OpRecord, _ work: KeptWork
   ) throws -> (text: ByteString, isOnlyCode: Bool) {

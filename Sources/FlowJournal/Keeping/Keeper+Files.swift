@@ -2,7 +2,7 @@ internal import FlowEngine
 
 // Files that ops are given, and that they make: they count by content.
 extension Keeper {
-  /// Begins the name of the input that stands for the contents of files; hardly that of a key.
+  /// Begins the name of the input that stands for the contents of files; hardly a key's.
   static let contentMark: ByteString = "\u{0}"
 
   /// The digests of what a work is given: those of the values, and then those of the contents of files.

@@ -6,7 +6,7 @@ package import FlowEngine
 /// Ops are found by content, the op with its code and all that it was given or has read, within the execution of the op
 /// around them: see `EarlierOps`. Confined to the loop's thread.
 package final class Keeper: RunKeeper {
-  /// What is done about an op with `effect = "once"` that may have been executed already.
+  /// The user's decision about an op with `effect = "once"` that may have been executed already.
   package enum Settlement: String, CaseIterable, Sendable {
     /// It has had its effect; it isn't executed again.
     case done
@@ -25,11 +25,11 @@ package final class Keeper: RunKeeper {
   package let kept: KeptRun?
   /// The id of the run.
   let id: ByteString
-  /// What is said about an op that had finished in it.
+  /// The line about an op that had finished in it.
   let keptLine: ByteString
   /// Which ops are executed.
   let choice: OpChoice
-  /// What was decided, when ops are rehearsed.
+  /// The decisions, when ops are rehearsed.
   package var rehearsal = KeptRehearsal()
   let store: JournalStore
   let files: FileContents

@@ -1,10 +1,10 @@
 package import FlowEngine
 
-/// What a rehearsal has found out about the ops of runs.
+/// The findings of a rehearsal about the ops of runs.
 package struct KeptRehearsal {
-  /// What would become of an op.
+  /// The fate of an op.
   package enum Verdict {
-    /// What it had set would be taken over.
+    /// The values that it had set would be taken over.
     case kept
     /// It would be executed again.
     case again
@@ -18,7 +18,7 @@ package struct KeptRehearsal {
   package struct Finding {
     package let path: ByteString
     package let verdict: Verdict
-    /// The line that says it, as in the log.
+    /// The line that says it, as the log has it.
     package let line: ByteString
   }
 
@@ -36,7 +36,7 @@ package struct KeptRehearsal {
 
   /// The error of an op that isn't executed.
   package static let refusal = FlowError(.cancelled, "not executed: its run is rehearsed")
-  /// What is said about an op when no run is continued.
+  /// The line about an op when no run is continued.
   static let newLine: ByteString = "Executes: no run of the script is unfinished"
 
   package init() {}
@@ -50,8 +50,8 @@ package struct KeptRehearsal {
 }
 
 extension ByteString {
-  /// Where the number of an item begins in the last name of a path: that of the space in `publish/UploadOp #7 cat.png`; nil
-  /// without one.
+  /// Where the number of an item begins in the last name of a path: at the space in `publish/UploadOp #7 cat.png`;
+  /// nil without one.
   package var itemSign: Int? {
     bytes.withUnsafeBufferPointer { bytes in
       var sign: Int?

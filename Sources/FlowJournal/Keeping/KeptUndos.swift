@@ -15,7 +15,7 @@ struct KeptUndos {
     name(of: number) + " " + key
   }
 
-  /// What `take` reads; nil for an undo that a later process can't find.
+  /// The text that `take` reads; nil for an undo that a later process can't find.
   static func text(of undo: KeptUndo) -> ByteString? {
     undo.number.map {
       "\($0) \(undo.index) \(undo.attempt) \(undo.lineage) \(undo.place.rawValue) \(undo.name)"

@@ -9,8 +9,7 @@ package protocol KeptValues: AnyObject {
 }
 
 extension JournalStore {
-  /// The digest of a value, nil when a part of it can't be compared with that of another process: a function, a
-  /// task.
+  /// The digest of a value, nil when a part of it can't be compared with another process's: a function, a task.
   func digest(of value: FlowValue?) throws(FlowError) -> Digest? {
     switch value {
     case nil, .null: return try digest(tagged: 0, 0)
@@ -44,7 +43,7 @@ extension JournalStore {
   }
 }
 
-/// The code of an op, as far as it is compared with that of earlier processes.
+/// The code of an op, as far as it is compared with the code of earlier processes.
 struct KeptCode {
   let origin: KeptWork.CodeOrigin?
   var digest = Digest.incomparable
@@ -71,7 +70,7 @@ extension Digest {
 /// Keys in the order of their addition, each once.
 struct KeyList {
   private(set) var keys: [DataKey] = []
-  /// The same keys, when there are many.
+  /// The keys again, when there are many.
   private var index: Set<DataKey> = []
 
   /// Up to this many keys are searched one by one, which is faster than a set.

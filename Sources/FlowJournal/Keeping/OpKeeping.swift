@@ -32,7 +32,7 @@ final class OpKeeping: KeptExecution {
   /// The record of the finished op that it is executed instead of.
   private let replaced: Int?
   let isWithinUndo: Bool
-  /// What is kept as finished within it, if that has to be known.
+  /// The ops that are kept as finished within it, if that has to be known.
   private var inner: [UndoneKeeping] = []
 
   init(
@@ -76,7 +76,7 @@ final class OpKeeping: KeptExecution {
     if !isWritten && record.ended == 0 { write(then: nil) }
   }
 
-  /// The place of an op within it, which has a lineage. Its own record is in the store before that of the other.
+  /// The place of an op within it, which has a lineage. Its own record is in the store before the other's.
   func place(within lineage: UInt64) -> OpPlace {
     if !isWritten { write(then: nil) }
     // Without a store it has no number, and nothing earlier is within it.
@@ -92,7 +92,7 @@ final class OpKeeping: KeptExecution {
   }
 
   func willRead(_ key: DataKey, in bucket: DataBucket) {
-    // What it was given, has set or has read needn't be noted again. Few ops have many keys.
+    // The keys that it was given, has set or has read needn't be noted again. Few ops have many keys.
     if given.contains(key) || set.contains(key) || !isRead.insert(key) { return }
     let keys = bucket.keys
     let name = keys.name(of: key)
@@ -296,7 +296,7 @@ final class OpKeeping: KeptExecution {
 }
 
 extension OpRecord {
-  /// The name of a write without a value, in the record of an op of which only outputs were kept; that of no key.
+  /// The name of a write without a value, in the record of an op of which only outputs were kept; no key has it.
   static let partMark: ByteString = "\u{0}part"
 
   /// Whether it has the output that the group of an item collects; nothing has to be there if all that the item has
@@ -312,8 +312,9 @@ extension OpRecord {
 
 /// Which ops of a kept run are executed.
 ///
-/// A name is that of an op (`UploadOp`), of an item (`UploadOp #40`) or of a step of a machine (`order.pay`), or a path
-/// of such names, from anywhere on (`publish/UploadOp #40`). It stands for all that executes within the op, too.
+/// A name is the one of an op (`UploadOp`), of an item (`UploadOp #40`) or of a step of a machine (`order.pay`), or
+/// a path of such names, from anywhere on (`publish/UploadOp #40`). It stands for all that executes within the op,
+/// too.
 package enum OpChoice {
   /// Those that aren't known to have finished with the same code and inputs.
   case changed
@@ -341,7 +342,7 @@ extension OpRecord {
 extension ByteString {
   fileprivate func isPath(within name: ByteString) -> Bool {
     let around: ByteString = "/\(self)/"
-    // Without its number a name is that of all items of a group, and with it that of an item with any label.
+    // Without its number a name stands for all items of a group, and with it for an item with any label.
     let hasNumber = name.bytes.lastIndex(of: UInt8(ascii: "#")).map { sign in
       let digits = name.bytes[(sign + 1)...]
       return !digits.isEmpty && digits.allSatisfy(\.isDigit)

@@ -1,9 +1,9 @@
 package import FlowEngine
 
-/// What a script keeps, over all processes that execute it: this process executes it.
+/// The records that a script keeps, over all processes that execute it: this process executes it.
 ///
-/// Confined to the loop's thread. What is written within a turn of the loop, and until the disk has what came
-/// before, is one transaction.
+/// Confined to the loop's thread. Records that are written within a turn of the loop, and until the disk has the
+/// earlier ones, are one transaction.
 package final class KeptRun {
   /// The id, such as `r7k2`.
   package let id: ByteString
@@ -40,7 +40,7 @@ package final class KeptRun {
   // Unchecked exclusivity, here and below: see `OpKeeping`.
   @exclusivity(unchecked) private var nextNumber: Int64
   private let lastNumber: Int64
-  /// What the writer hasn't been given yet.
+  /// The commands that the writer hasn't been given yet.
   @exclusivity(unchecked) private var batch: [RunCommand] = []
   private let number: Int64
   private let isMirrored: Bool

@@ -1,6 +1,6 @@
 package import FlowEngine
 
-/// What a list shows of a kept run.
+/// The facts that a list shows of a kept run.
 package struct KeptRunSummary: Sendable {
   package enum State: Sendable {
     /// A process is executing it.

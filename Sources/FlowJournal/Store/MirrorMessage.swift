@@ -12,7 +12,7 @@ struct MirrorMessage {
     case finished = 2
   }
 
-  /// What a run begins with.
+  /// The beginning of a run.
   struct Head {
     /// The arguments of the script.
     var words: [ByteString]

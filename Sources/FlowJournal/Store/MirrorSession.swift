@@ -132,8 +132,8 @@ enum MirrorTable {
     try insert.run()
   }
 
-  /// The number of the last message that a run in the store has, and whether it was fetched; nil for a run that isn't
-  /// that of a server.
+  /// The number of the last message that a run in the store has, and whether it was fetched; nil for a run that no
+  /// server has.
   static func position(
     of run: Int64, in database: StoreDatabase
   ) throws(FlowError) -> (last: UInt64, isFetched: Bool)? {

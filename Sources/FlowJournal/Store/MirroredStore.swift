@@ -118,7 +118,7 @@ package final class MirroredStore {
     return held.isEmpty ? [] : try connection.living(held.map(\.run))
   }
 
-  // MARK: What the server has
+  // MARK: Runs on the server
 
   private func entry(_ id: ByteString) throws(FlowError) -> Entry {
     let run = MirroredRun(script: mirror.script, id: id)
@@ -141,8 +141,8 @@ package final class MirroredStore {
         + "is damaged, or of a later version of flowlua")
   }
 
-  /// The runs of a script, or of all for nil, the oldest first. What can't be the name of a run is left out, and if
-  /// wanted what can't be read.
+  /// The runs of a script, or of all for nil, the oldest first. Names that no run can have are left out, and if
+  /// wanted runs that can't be read.
   private func entries(
     of script: ByteString?, onlyReadable: Bool = false
   ) throws(FlowError) -> [Entry] {

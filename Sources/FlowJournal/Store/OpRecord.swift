@@ -45,7 +45,7 @@ package struct OpRecord: Sendable {
   package var error: ByteString?
   /// Where the op's code is: `ship.lua:31`.
   package var place: ByteString?
-  /// What other runs find the record by; nil when its result is for its own run alone.
+  /// The key by which other runs find the record; nil when its result is for its own run alone.
   package var cacheKey: Digest?
 
   package init(
@@ -100,7 +100,7 @@ package struct KeptWrite: Sendable {
     case file(KeptFile)
   }
 
-  /// The name under which the result of a step is kept; hardly that of a key.
+  /// The name under which the result of a step is kept; hardly a key's.
   static let resultName: ByteString = "\u{0}result"
 
   package var name: ByteString

@@ -2,7 +2,7 @@ internal import FlowEngine
 
 /// The records of runs, as rows of a table of one connection.
 ///
-/// The number of a record is that of its run, followed by 40 bits of its own.
+/// The number of a record is its run's, followed by 40 bits of its own.
 final class RecordTable {
   private let database: StoreDatabase
   private let digests: DigestMaker

@@ -60,7 +60,7 @@ struct RunLease {
   }
 }
 
-/// The time of the calendar, for people: the order of runs and records is that of their numbers.
+/// The time of the calendar, for people: their numbers give the order of runs and records.
 enum WallClock {
   /// Seconds since 1970.
   static func now() -> Double { Double(SystemClock.read(CLOCK_REALTIME)) / 1e9 }

@@ -2,7 +2,7 @@ package import FlowEngine
 
 /// Where the runs of a script are kept besides the store, so that another computer can continue them.
 package struct RunMirror: Sendable {
-  /// What the script is called on all machines.
+  /// The script's name on all machines.
   package let script: ByteString
   /// Connects to the server; blocks.
   package let connect: @Sendable () throws(FlowError) -> any MirrorConnection
@@ -38,7 +38,7 @@ package struct MirroredRun: Hashable, Sendable {
   }
 }
 
-/// What has become of a message that was published.
+/// The outcome of a message that was published.
 package enum MirrorReply: Sendable {
   /// The server has it, with this number.
   case stored(UInt64)
@@ -62,7 +62,7 @@ package protocol MirrorConnection: AnyObject {
   ///   - last: The number of the run's last message.
   ///   - isLast: Whether the process is about to end, so that little time is left for a server that is away. Called
   ///     meanwhile.
-  /// - Returns: What has become of it.
+  /// - Returns: The outcome.
   /// - Throws: A `FlowError` when the server is away for too long, or can't store it.
   func publish(
     _ bytes: [UInt8], of run: MirroredRun, after last: UInt64, isLast: () -> Bool

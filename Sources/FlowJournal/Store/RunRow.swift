@@ -33,7 +33,7 @@ struct RunRow {
     isSound = words != nil && sum != nil && row.digest(6) == sum
   }
 
-  /// What is known about the end of a run.
+  /// The knowledge about the end of a run.
   enum End: Int64 {
     case none
     case finished
@@ -81,7 +81,7 @@ struct RunRow {
   }
 }
 
-/// What waits on a loop for writes: their completions, in the order of the writes.
+/// The completions of a loop that wait for writes, in the order of the writes.
 ///
 /// Only the number of a writer crosses threads: the objects of a completion belong to the loop's thread.
 final class RunCompletions: LoopExtension {
@@ -96,7 +96,7 @@ final class RunCompletions: LoopExtension {
   @exclusivity(unchecked) private var waiting: [UInt64: Waiting] = [:]
   private var last: UInt64 = 0
 
-  /// That of a loop; made when it is first needed.
+  /// The completions of a loop; made when they are first needed.
   static func of(_ loop: EventLoop) -> RunCompletions {
     let key = ObjectIdentifier(RunCompletions.self)
     if let present = loop.extensions[key] as? RunCompletions { return present }

@@ -135,7 +135,7 @@ package final class StoreCipher {
 }
 
 extension OpRecord {
-  /// What an encrypted value is bound to: elsewhere it can't be read.
+  /// The place that an encrypted value is bound to: elsewhere it can't be read.
   func binding(of name: ByteString, in run: ByteString) -> [UInt8] {
     var place = ByteWriter()
     for part in [run, op, key, name] { place.add(part) }

@@ -8,9 +8,9 @@ enum StoreSchema {
 
   /// The tables, whose columns are read and bound by their positions.
   ///
-  /// Small columns come first: lists of runs count records without reading what they keep. The number of a
-  /// record contains that of its run, so the records of a run lie together without an index. `sum` is the
-  /// digest of everything else in a record, and of what never changes in a run.
+  /// Small columns come first: lists of runs count records without reading what they keep. The number of a record
+  /// contains its run's, so the records of a run lie together without an index. `sum` is the digest of everything
+  /// else in a record, and of what never changes in a run.
   private static let tables: [ByteString] = [
     """
     CREATE TABLE runs(

@@ -4,7 +4,7 @@ internal import FlowEngine
 /// A prepared statement of a connection, which must outlive it.
 final class StoreStatement {
   private let raw: OpaquePointer
-  /// What it does, for messages: `read` or `write`.
+  /// The kind of the statement, for messages: `read` or `write`.
   private let verb: String
   private unowned let database: StoreDatabase
   private var code = SQLITE_OK
