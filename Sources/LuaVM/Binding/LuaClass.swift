@@ -1,4 +1,4 @@
-/// What scripts can do with objects of a Swift type: a class written once, and defined in any number of
+/// A class of objects of a Swift type for scripts: written once, and defined in any number of
 /// states by `LuaVM.define`.
 ///
 /// ```swift
@@ -202,7 +202,7 @@ public final class LuaClass<Object: LuaObject> {
     }
   }
 
-  /// The same for a method without a result.
+  /// Adds a method without a result.
   @inlinable
   public func method<each Argument: LuaValueConvertible>(
     _ name: String, _ body: @escaping (Object, repeat each Argument) throws -> Void
@@ -243,7 +243,7 @@ public final class LuaClass<Object: LuaObject> {
     }
   }
 
-  /// The same for a method without a result.
+  /// Adds a mutating method without a result.
   @inlinable
   public func mutatingMethod<each Argument: LuaValueConvertible>(
     _ name: String, _ body: @escaping (inout Object, repeat each Argument) throws -> Void
@@ -329,7 +329,7 @@ public final class LuaClass<Object: LuaObject> {
     members.functions[name] = .typed("\(self.name).\(name)", firstArgument: 1, body)
   }
 
-  /// The same for a function without a result.
+  /// Adds a function without a result.
   @inlinable
   public func function<each Argument: LuaValueConvertible>(
     _ name: String, _ body: @escaping (repeat each Argument) throws -> Void
@@ -379,7 +379,7 @@ public enum LuaMetamethod: String, Sendable {
   case close = "__close"
 }
 
-/// What a class has, as functions that Lua can call.
+/// The members of a class, as functions that Lua can call.
 @usableFromInline
 struct ClassMembers {
   @usableFromInline var methods: [String: LuaFunction] = [:]
@@ -390,7 +390,7 @@ struct ClassMembers {
   @usableFromInline var getters: [String: LuaFunction] = [:]
   /// Called with an object, the property's name and the new value.
   @usableFromInline var setters: [String: LuaFunction] = [:]
-  /// The same for other keys; nil for a key that isn't one.
+  /// Called for other keys; nil for a key that isn't one.
   @usableFromInline var index: ((LuaCall) throws -> LuaAnswer?)?
   @usableFromInline var newIndex: ((LuaCall) throws -> LuaAnswer?)?
   /// Whether reading a member that there isn't is an error.

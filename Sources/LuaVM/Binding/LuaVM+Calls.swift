@@ -15,7 +15,7 @@ extension LuaVM {
   public func call(
     _ function: LuaReference, _ arguments: [LuaValue] = [], traceback: Bool = false
   ) throws -> [LuaValue] {
-    // Many at once take one protected call, few scalars none but that of the function.
+    // Many at once take one protected call, few scalars none but the function's.
     if traceback || arguments.count > TypedCall.room {
       return try callWithFrame(function, arguments, traceback)
     }

@@ -64,7 +64,7 @@ extension LuaVM {
     try makeFunction(LuaMember.typed(name, firstArgument: 1, body).function)
   }
 
-  /// The same for a closure without a result.
+  /// Makes a function of a closure without a result.
   @inlinable
   public func makeFunction<each Argument: LuaValueConvertible>(
     _ name: String, _ body: @escaping (repeat each Argument) throws -> Void

@@ -27,7 +27,7 @@ public protocol LuaValueConvertible: LuaResult {
   /// - Throws: A `LuaConversionError` about a part of the value.
   static func fromLuaValue(_ value: LuaValue, in vm: LuaVM) throws -> Self?
 
-  /// The Swift value of an argument; by default that of `fromLuaValue`.
+  /// The Swift value of an argument; by default the one of `fromLuaValue`.
   ///
   /// - Parameters:
   ///   - index: The argument, from 1.
@@ -84,7 +84,7 @@ public struct LuaConversionError: Error, CustomStringConvertible {
     "\(place.isEmpty ? "" : "\(place): ")\(expected) expected, got \(got)"
   }
 
-  /// The same error, seen from a value that has the present one at a place.
+  /// The error, seen from a value that has the present one at a place.
   func within(_ outer: String) -> LuaConversionError {
     LuaConversionError(expected: expected, got: got, place: outer + place)
   }

@@ -50,8 +50,8 @@ package struct Signature {
     }
   }
 
-  /// Runs `body` with the object that a method is called on. If it is a structure, that of the script
-  /// is replaced afterwards.
+  /// Runs `body` with the object that a method is called on. If it is a structure, the script's is replaced
+  /// afterwards.
   @inlinable
   mutating func withObject<Object: LuaObject, Result>(
     _ body: (inout Object) throws -> Result
@@ -82,7 +82,7 @@ package struct Signature {
   }
 }
 
-/// What a Swift closure that is bound for Lua can return: a convertible value, or several as
+/// A result of a Swift closure that is bound for Lua: a convertible value, or several as
 /// `LuaResults`.
 public protocol LuaResult {
   /// Adds it to the results of a call.
@@ -113,7 +113,7 @@ public struct LuaResults: LuaResult {
   public func addResult(to call: LuaCall) throws { try add(call) }
 }
 
-/// What a closure without a result returns.
+/// The result of a closure that returns nothing.
 @usableFromInline
 struct NoResult: LuaResult {
   @usableFromInline

@@ -5,8 +5,8 @@ internal import CFlowLua
 ///
 /// Numbers, strings, booleans, tables and Lua functions are copied; cycles, sharing, variables that
 /// closures share and metatables are kept. A value in `package.loaded`, or in the table of a module
-/// there, is packed by name and required where the function is unpacked. The table of globals is
-/// that of the other state. Made by `LuaVM.pack`.
+/// there, is packed by name and required where the function is unpacked. The other state has its own table of
+/// globals. Made by `LuaVM.pack`.
 package struct CodePackage: Sendable {
   /// Trusted: bytes that aren't from `pack` may crash Lua, as any wrong bytecode does.
   let bytes: EncodedBuffer

@@ -47,7 +47,7 @@ package struct CSVReading {
   }
 }
 
-/// What was found of the next row of a text of CSV.
+/// The next row of a text of CSV, or why there is none.
 package enum CSVRow {
   /// A row.
   case row
@@ -55,7 +55,7 @@ package enum CSVRow {
   case incomplete
   /// There is none.
   case end
-  /// What is wrong, and the character in its line, from 1.
+  /// The mistake, and the character in its line, from 1.
   case problem(String, column: Int)
   /// The row has another number of fields than it must have.
   case wrongCount(Int)
@@ -123,7 +123,7 @@ extension LuaVM {
 }
 
 extension LuaCall {
-  /// The same as `LuaVM.readCSV`, with the row as the answer.
+  /// Reads a row like `LuaVM.readCSV`, with the row as the answer.
   package func readCSV(
     _ bytes: [UInt8], from start: Int, isLast: Bool, _ options: CSVReading
   ) throws -> (row: CSVRow, place: CSVPlace, answer: LuaAnswer?) {

@@ -6,9 +6,9 @@ extension LuaVM {
   // MARK: Values
 
   /// Appends a value to a buffer. Tables are copied, cycles and sharing kept, without running
-  /// metamethods; their metatables are written by the name of the module that holds them, or as
-  /// that of errors. Throws an `EncodeError` that names a value that can't travel, such as a table
-  /// with any other metatable; the buffer is then unchanged.
+  /// metamethods; their metatables are written by the name of the module that holds them, or as the one of errors.
+  /// Throws an `EncodeError` that names a value that can't travel, such as a table with any other metatable; the
+  /// buffer is then unchanged.
   package func encode(_ value: LuaValue, into buffer: EncodedBuffer) throws {
     try enter()
     try check(withRawValues(of: self, [value]) { flowlua_push_protected(state, $0) })
@@ -16,7 +16,7 @@ extension LuaVM {
     try encode(in: running, at: -1, into: buffer)
   }
 
-  /// The same for the value at an index of a stack.
+  /// Appends the value at an index of a stack.
   func encode(in lua: OpaquePointer, at index: Int32, into buffer: EncodedBuffer) throws {
     var error = flowlua_encode_error()
     let status = flowlua_encode(state, lua, index, &buffer.raw, &error)

@@ -1,7 +1,7 @@
 internal import CFlowLua
 internal import CLua
 
-/// What a reader of JSON does.
+/// The settings of a reader of JSON.
 package struct JSONReading: Sendable {
   /// How many arrays and objects may contain each other.
   package var maxDepth = 1000
@@ -22,7 +22,7 @@ package struct JSONReading: Sendable {
   }
 }
 
-/// What a writer of JSON does.
+/// The settings of a writer of JSON.
 package struct JSONWriting: Sendable {
   /// How many arrays and objects may contain each other.
   package var maxDepth = 1000
@@ -221,7 +221,7 @@ extension LuaVM {
     return body(lua)
   }
 
-  /// JSON's null: a light userdata that is NULL, equal in all states and to that of other modules.
+  /// JSON's null: a light userdata that is NULL, equal in all states and to the null of other modules.
   package func makeJSONNull() throws -> LuaValue {
     try enter()
     let lua = running
@@ -277,7 +277,7 @@ extension LuaCall {
 
 /// JSON that a program writes itself, with the strings and numbers of `json.encode`. It needs no Lua state.
 package struct JSONText {
-  /// What has been written.
+  /// The text so far.
   package private(set) var bytes: [UInt8] = []
 
   /// An empty text.

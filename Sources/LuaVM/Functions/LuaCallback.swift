@@ -71,7 +71,7 @@ package final class LuaCallback {
     start(nil, 0, slot, generation, deadline, grace)
   }
 
-  /// The same with one or two arguments.
+  /// Runs it with one or two arguments.
   package func start(
     _ first: LuaValue, _ second: LuaValue?, slot: UInt32, generation: UInt64, deadline: Int64 = 0,
     grace: Int64 = 0
@@ -92,7 +92,7 @@ package final class LuaCallback {
     }
   }
 
-  /// The same with any number of arguments.
+  /// Runs it with any number of arguments.
   package func start(
     _ arguments: [LuaValue], slot: UInt32, generation: UInt64, deadline: Int64 = 0,
     grace: Int64 = 0

@@ -29,7 +29,7 @@ public struct LuaThread {
     }
   }
 
-  /// What a coroutine is doing, as `coroutine.status` says it.
+  /// The state of a coroutine, as `coroutine.status` says it.
   public enum Status: String, Sendable {
     /// It can be resumed.
     case suspended
@@ -83,7 +83,7 @@ public struct LuaThread {
     return hasYielded ? .yielded(values) : .returned(values)
   }
 
-  /// What it is doing; `dead` once the state is closed.
+  /// Its state; `dead` once the state is closed.
   public var status: Status {
     let vm = reference.vm
     guard (try? vm.enter()) != nil else { return .dead }

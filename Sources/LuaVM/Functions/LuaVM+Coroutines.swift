@@ -18,7 +18,7 @@ extension LuaVM {
     }
   }
 
-  /// The same with a function that is used up.
+  /// Starts a function that is used up.
   package func start(
     _ function: consuming LuaUniqueReference, _ arguments: [LuaValue], deadline: Int64 = 0,
     grace: Int64 = 0
@@ -34,7 +34,7 @@ extension LuaVM {
     }
   }
 
-  /// The same with one argument.
+  /// Starts a function that is used up, with one argument.
   package func start(
     _ function: consuming LuaUniqueReference, _ argument: LuaValue, deadline: Int64 = 0,
     grace: Int64 = 0

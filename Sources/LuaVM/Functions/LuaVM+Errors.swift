@@ -17,7 +17,7 @@ extension LuaVM {
   /// The error value on top of a stack, as a Swift error.
   ///
   /// - Parameters:
-  ///   - status: What the failed operation has returned.
+  ///   - status: The status that the failed operation has returned.
   ///   - lua: The stack.
   ///   - isDescribed: Whether to call the `__tostring` of a value that has one for the message.
   /// - Returns: The error.
@@ -122,7 +122,7 @@ extension LuaVM {
     return nil
   }
 
-  /// Whether the running code is that of a `__close`, or was called by one.
+  /// Whether the running code belongs to a `__close`, or was called by one.
   package var runsClose: Bool { (try? enter()) != nil && flowlua_state_runs_close(state) }
 
   /// Whether a stopped coroutine was stopped in a `__close`, because its grace was over.

@@ -59,7 +59,7 @@ private final class FieldWalk: TableWalk {
 /// costs a program as much as starting a Lua state.
 // Inlinable: as generic code in another module this would cost more than a dictionary.
 package struct LuaFields<Value>: ExpressibleByDictionaryLiteral {
-  // Tuples without labels, as in the literal: with labels they would be another type of array, and each such
+  // Tuples without labels, like the literal's: with labels they would be another type of array, and each such
   // type takes time at the start of a program.
 
   /// The names and values; a later field replaces an earlier one of the same name.
@@ -83,7 +83,7 @@ package struct LuaFields<Value>: ExpressibleByDictionaryLiteral {
   /// The names, in order.
   package var names: [String] { list.map(\.0) }
 
-  /// The same names with other values.
+  /// Fields with these names and other values.
   @inlinable
   package func mapValues<Other>(_ transform: (Value) -> Other) -> LuaFields<Other> {
     LuaFields<Other>(list.map { ($0.0, transform($0.1)) })

@@ -180,7 +180,7 @@ extension LuaVM {
   }
 
   private static let valuesAtOnce = 64
-  /// Those of which Lua has only one each.
+  /// Strings up to this length: Lua has only one of each.
   private static let shortString = Int(FLOWLUA_SHORT_TEXT)
   /// Longer ones are passed to C without a copy, each by itself, because a copy costs more than a
   /// call.

@@ -158,8 +158,8 @@ public struct LuaCall {
   /// `file:line: ` of the script; empty if no Lua function is calling.
   package var position: ByteString { position(level: 1) }
 
-  /// The same for the innermost Lua function at a level of the stack or above: 1 is the caller of this function, and 2
-  /// is the caller of that one.
+  /// The position of the innermost Lua function at a level of the stack or above: 1 is the caller of this function,
+  /// and 2 is the caller of that one.
   package func position(level: Int32) -> ByteString { vm.position(in: lua, level: level) }
 
   /// The script's place, in the form for `LuaVM.text(ofOrigin:)`; cheaper than `position`. 0 if no
@@ -198,7 +198,7 @@ public struct LuaCall {
     return answer()
   }
 
-  /// What stands on top of the stack as the result.
+  /// Returns the value on top of the stack as the result.
   func answerTop() -> LuaAnswer {
     append(argument: lua_gettop(lua))
     return answer()
@@ -374,7 +374,7 @@ package enum LuaOutcome {
   /// there is none or it isn't wanted; it was taken out of its mark, unless that is 0 (see
   /// `LuaCallback.Result`).
   case returned(LuaValue, mark: Int32)
-  /// The same, with the table that was its argument at this index, from 0.
+  /// It returned the table that was its argument at this index, from 0.
   case returnedArgument(Int, mark: Int32)
   /// It raised an error; see `LuaVM.failure`.
   case failed(LuaCoroutine)

@@ -22,7 +22,7 @@ public struct LuaConfiguration: Sendable {
   /// The standard libraries that scripts have; by default all of them.
   public var libraries: LuaLibraries
 
-  /// Whether the collector runs in generational mode, as in the stand-alone interpreter.
+  /// Whether the collector runs in generational mode, like the stand-alone interpreter's.
   public var generationalCollector: Bool
 
   /// Whether the standard libraries ignore environment variables such as `LUA_PATH`.
@@ -56,7 +56,7 @@ public struct LuaConfiguration: Sendable {
   /// The memory that the state shares with others, if it has a limit of its own.
   package var memoryBudget: LuaMemoryBudget?
 
-  /// Whether the state is that of a worker, whose `os.exit` says so.
+  /// Whether the state is a worker's, whose `os.exit` says so.
   package var isWorker = false
 
   /// For tests of running out of memory: the allocation of the state that fails once, together with
@@ -66,7 +66,7 @@ public struct LuaConfiguration: Sendable {
   /// For tests of the fallbacks: the mechanisms that the state doesn't use.
   package var withheld: LuaMechanisms = []
 
-  /// A configuration; without arguments that of the stand-alone interpreter, except that scripts can't
+  /// A configuration; without arguments the stand-alone interpreter's, except that scripts can't
   /// load bytecode or end the process. See each property.
   public init(
     memoryLimit: Int? = nil, instructionLimit: Int? = nil, libraries: LuaLibraries = .all,
@@ -189,11 +189,11 @@ package final class LuaMemoryBudget: @unchecked Sendable {
 }
 
 /// The destination of the output of a state's scripts: of `print`, `io.write`, `warn`, and of `write` of `io.stdout`
-/// and `io.stderr`. The states of workers have that of their host, and so have the programs that scripts start by
+/// and `io.stderr`. The states of workers have their host's, and so have the programs that scripts start by
 /// `flow.exec` and `ExecOp` with `tee` or without `capture`.
 ///
-/// Not included are the output of programs that `os.execute` and `io.popen` start, which share that of the
-/// process, and what C libraries and files such as `/dev/stdout` write.
+/// Not included are the output of programs that `os.execute` and `io.popen` start, which share the process's, and
+/// what C libraries and files such as `/dev/stdout` write.
 public enum LuaOutput: Sendable {
   /// Standard output of the process; for warnings and `io.stderr` its standard error.
   case standardOutput
@@ -205,7 +205,7 @@ public enum LuaOutput: Sendable {
   /// time. It may not use the state.
   case handler(@Sendable (ByteString) -> Void)
 
-  /// The function that gets the output; nil for that of the process.
+  /// The function that gets the output; nil for the process's.
   package var destination: (@Sendable (ByteString) -> Void)? {
     switch self {
     case .standardOutput: nil

@@ -14,7 +14,7 @@ internal import CLua
     uncountedObject(type)?.takeUnretainedValue()
   }
 
-  /// The same without a reference count of its own. Lua keeps the object as long as no script code
+  /// The object without a reference count of its own. Lua keeps the object as long as no script code
   /// runs; through the debug library, a script could remove it from the stack.
   public func uncountedObject<Object>(_ type: LuaObjectType<Object>) -> Unmanaged<Object>? {
     guard raw.pointee.type == type.id else { return nil }

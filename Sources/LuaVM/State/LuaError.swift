@@ -1,6 +1,6 @@
 /// An error of a Lua state.
 public struct LuaError: Error, CustomStringConvertible {
-  /// What kind of failure it is.
+  /// The kind of a failure.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     enum Kind: String {
       case runtime, syntax, file, memory, instructions, overflow, argument, closed, library,

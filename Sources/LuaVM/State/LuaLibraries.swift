@@ -58,8 +58,9 @@ public struct LuaLibraries: OptionSet, Sendable {
   /// The library `debug`, with which scripts reach everything in their state.
   public static let debug = LuaLibraries(FLOWLUA_LIBRARY_DEBUG)
 
-  /// What reaches nothing outside of the state, except that `print` and `warn` write to the output of the
-  /// process, unless `LuaConfiguration.output` says otherwise: the safe parts of the libraries, and those that are safe as a whole.
+  /// The libraries that reach nothing outside of the state, except that `print` and `warn` write to the output of
+  /// the process, unless `LuaConfiguration.output` says otherwise: the safe parts of the libraries, and those that
+  /// are safe as a whole.
   public static let safe: LuaLibraries = [
     .safeBase, .coroutine, .table, .safeString, .math, .utf8, .safeOS, .safePackage,
   ]
@@ -86,7 +87,7 @@ extension LuaConfiguration {
       libraryBits, String(name[..<dot]), String(name[name.index(after: dot)...]))
   }
 
-  /// What `os.exit` does.
+  /// The effect of `os.exit`.
   var exits: UInt8 {
     let exits =
       isWorker ? FLOWLUA_EXIT_OF_WORKER : refusesExit ? FLOWLUA_EXIT_REFUSED : FLOWLUA_EXITS

@@ -48,12 +48,12 @@ public final class LuaVM {
   /// Called when another thread has used `attention` while Lua code runs: between two of its
   /// instructions.
   package var onAttention: (() -> Void)?
-  /// The same for a host of scripts, called before that.
+  /// Called before that, for a host of scripts.
   package var onHostAttention: (() -> Void)?
 
-  /// What the most recent interruption raises, if it isn't a text.
+  /// The value that the most recent interruption raises, if it isn't a text.
   var interruptionValue: LuaReference?
-  /// What the outermost call with a deadline throws after it was stopped; see `stopCalls`.
+  /// The error that the outermost call with a deadline throws after it was stopped; see `stopCalls`.
   var callStopError: (any Error)?
   /// How marked objects travel; see `setSecretType`.
   var secrets: SecretCoding?
@@ -175,7 +175,7 @@ public final class LuaVM {
   /// Bytes that the state holds.
   public var memoryUsed: Int { isOpen ? flowlua_memory_used(state) : 0 }
 
-  /// The most bytes that the state may hold; nil for no limit. What `memoryOutside` returns counts, too.
+  /// The most bytes that the state may hold; nil for no limit. The bytes of `memoryOutside` count, too.
   // Unchecked exclusivity, because `hasMemoryLimit` is read for each string that a script sets: see HotPath.swift.
   @exclusivity(unchecked) public var memoryLimit: Int? {
     didSet {

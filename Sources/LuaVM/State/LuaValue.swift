@@ -95,7 +95,7 @@ extension flowlua_value {
     }
   }
 
-  /// The same, and a reference; no value for a string, whose bytes would have to be lent.
+  /// A scalar, or a reference; no value for a string, whose bytes would have to be lent.
   @inline(__always)
   init?(_ value: LuaValue, of vm: LuaVM) {
     guard case .reference(let reference) = value else {

@@ -79,14 +79,14 @@
     }
   }
 
-  /// What the wait is for, in traces: `sleep`.
+  /// The subject of the wait, in traces: `sleep`.
   open var subject: String { "wait" }
 
   /// Called when the wait fails before it was ready, so that resources can be released.
   open func abandon() {}
 
-  /// Called when the wait fails after it was ready, or its coroutine never continues, so that what it
-  /// has taken can be given back. Perhaps after `finish`, too.
+  /// Called when the wait fails after it was ready, or its coroutine never continues, so that its resources can be
+  /// given back. Perhaps after `finish`, too.
   open func discard() {}
 
   /// The results of the wait, on the coroutine that waited.

@@ -1,6 +1,7 @@
 package import FlowBytes
 
-// What a state keeps for the files above it: the types of objects, the classes that are bound, and what is being encoded.
+// The parts of a state for the files above it: the types of objects, the classes that are bound, and what is being
+// encoded.
 
 /// A Swift class whose objects scripts can hold. Made by `LuaVM.defineType`.
 @_spi(Scripting) public struct LuaObjectType<Object: AnyObject> {
@@ -52,9 +53,9 @@ final class BoundClass {
     isBoxed = !(swiftType is AnyClass)
   }
 
-  /// What a userdata for an object holds.
+  /// The content of a userdata for an object.
   func content<Object>(of object: Object) -> AnyObject {
-    // The layout of a class type is that of any reference to an object.
+    // A class type has the layout of any reference to an object.
     isBoxed ? ValueBox(object) : unsafeBitCast(object, to: AnyObject.self)
   }
 
@@ -137,7 +138,7 @@ final class SecretCoding {
   }
 }
 
-/// What a form of code says about the things in it that only the host knows.
+/// Describes the things in a form of code that only the host knows.
 package protocol LuaCodeDescriber: AnyObject {
   /// The value to be compared for an object of the host; nil when its type is all. It is asked once for
   /// each object, so an object may hold itself.
