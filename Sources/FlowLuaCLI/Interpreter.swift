@@ -30,7 +30,7 @@ final class Interpreter {
     let confinement = try Confinement(arguments)
     messages = Messages(program: arguments.program)
     keeping = try Keeping(arguments, server)
-    // Before there are threads and files, and outside of the sandbox. What executes no op needs no nodes.
+    // Before there are threads and files, and outside of the sandbox. A process that executes no op needs no nodes.
     let executes = !arguments.options.checks && keeping?.explains != true
     let hosts = executes ? try StartedHosts.start(arguments, server: server) : nil
     let remote = hosts?.settings ?? server
@@ -184,14 +184,14 @@ final class Interpreter {
       )
       return 2
     }
-    // As other programs, so that the loop of a shell ends with it. Scripts without flows end as in lua5.4.
+    // As other programs, so that the loop of a shell ends with it. Scripts without flows end as lua5.4 ends them.
     if messages.hasReportedInterruption, flowsystem_was_interrupted() {
       Signals.failing = SIGINT
     }
     return succeeds ? 0 : 1
   }
 
-  /// The output of `-v`. If a chunk follows, it comes right after Lua's line, as in lua5.4.
+  /// The output of `-v`. If a chunk follows, it comes right after Lua's line, as lua5.4 has it.
   private func printVersions() {
     if arguments.isInteractive || !arguments.executes && arguments.script == nil {
       Self.printVersion()
@@ -200,7 +200,7 @@ final class Interpreter {
     }
   }
 
-  /// Lua's line, and then that of this program.
+  /// Lua's line, and then this program's.
   static func printVersion() {
     Output.write(ByteString(LuaVM.copyright) + "\n" + Usage.version + "\n", toError: false)
   }

@@ -133,7 +133,7 @@ final class HostKeeper {
   }
 }
 
-/// What the process says to the script's first.
+/// The words of the process to the script's first.
 enum HostReply {
   /// The nodes are being started, and the server has this URL.
   case ready(ByteString)

@@ -147,7 +147,7 @@ struct HostPlan {
   /// The address of a server that is started.
   var address: ByteString { options.address ?? "127.0.0.1" }
 
-  /// The same in a URL.
+  /// The address as a URL has it.
   var serverName: ByteString { address.contains(":") ? "[\(address)]" : address }
 
   /// The settings of the script by what the process has replied that starts the nodes.

@@ -25,7 +25,7 @@ final class StartedHosts {
   ///   - arguments: The command line.
   ///   - server: The server that it names, if it does.
   /// - Returns: The nodes; nil without the option.
-  /// - Throws: What can't be started, as a misuse of the option.
+  /// - Throws: The host that can't be started, as a misuse of the option.
   static func start(
     _ arguments: CommandLineArguments, server: RemoteSettings?
   ) throws(CommandLineArguments.Misuse) -> StartedHosts? {
@@ -82,7 +82,7 @@ final class StartedHosts {
     }
   }
 
-  /// What the other process does.
+  /// The work of the other process.
   private static func keep(_ plan: HostPlan) -> Never {
     do throws(SystemError) {
       exit(try HostKeeper(plan).run())
@@ -160,7 +160,7 @@ final class StartedHosts {
 /// that the node isn't needed any more.
 final class NodeStarter {
   let url: ByteString
-  /// The text with which messages are sealed; nil for that of the environment.
+  /// The text with which messages are sealed; nil for the environment's.
   let key: ByteString?
   /// Whether the input has ended.
   private(set) var isGone = false
@@ -173,7 +173,7 @@ final class NodeStarter {
 
   /// Reads the line, which has the key after the URL and a space.
   init() throws(CommandLineArguments.Misuse) {
-    // What jobs start gets no input, and can't take this one.
+    // The programs of jobs get no input, and can't take this one.
     input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
     let nothing = open("/dev/null" as String, O_RDONLY | O_CLOEXEC)
     guard input >= 0, nothing >= 0, dup2(nothing, STDIN_FILENO) >= 0 else {

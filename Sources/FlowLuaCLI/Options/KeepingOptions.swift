@@ -17,7 +17,7 @@ final class KeepingOptions {
   var choice: Choice?
   /// Whether the server of `--remote` keeps the runs as well.
   private(set) var usesServer = false
-  /// What the script is called there; nil: as its file.
+  /// The script's name there; nil: as its file.
   private(set) var serverName: ByteString?
   /// Which ops are executed.
   var ops = ScriptKeeping.Choice.changed
@@ -29,9 +29,9 @@ final class KeepingOptions {
   var trustsCode = false
   /// Whether ops with a cache may take results of other runs.
   var usesCache = true
-  /// What became of ops that are executed only once.
+  /// The fates of ops that are executed only once.
   var settlements: [ByteString: ByteString] = [:]
-  /// What is done with the store of kept runs.
+  /// The command about the store of kept runs.
   var stored = StoreOptions()
 
   /// Whether an option says which ops are executed.

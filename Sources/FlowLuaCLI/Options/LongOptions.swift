@@ -69,10 +69,10 @@ struct LongOptions {
   /// The grace of cleanups in seconds; nil: the default.
   var grace: Double?
   var progress = Progress.auto
-  /// What is said about kept runs. Made by the first option about them: fields of these many types would cost each
+  /// The options about kept runs. Made by the first option about them: fields of these many types would cost each
   /// start.
   var kept: KeepingOptions?
-  /// What is said about other nodes; nil without such an option.
+  /// The options about other nodes; nil without one.
   var remote: RemoteOptions?
   /// The limits and permissions of the script; nil without any.
   var confinement: ConfinementOptions?
@@ -83,7 +83,7 @@ struct LongOptions {
   /// The first option that has an effect only if a script is executed here.
   var scriptOption: ByteString?
 
-  /// What is said about kept runs, so that more can be said.
+  /// The options about kept runs, to add further ones.
   var about: KeepingOptions {
     mutating get {
       if let kept { return kept }
@@ -93,7 +93,7 @@ struct LongOptions {
     }
   }
 
-  /// What is said about other nodes, so that more can be said.
+  /// The options about other nodes, to add further ones.
   var nodes: RemoteOptions {
     mutating get {
       if let remote { return remote }

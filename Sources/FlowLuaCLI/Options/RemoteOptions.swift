@@ -9,7 +9,7 @@ final class RemoteOptions {
   var server: ByteString?
   /// Whether this node joins a server.
   private(set) var joins = false
-  /// The URL of `--join`; nil for that of `FLOWLUA_REMOTE`.
+  /// The URL of `--join`; nil for the one of `FLOWLUA_REMOTE`.
   private(set) var joined: ByteString?
   /// Whether the nodes are only listed.
   var checks = false
@@ -22,10 +22,10 @@ final class RemoteOptions {
   private(set) var name: ByteString?
   /// The first option that only `--join` may have.
   private var joiningOption: ByteString?
-  /// What is said about nodes that are started for the script; nil without such an option.
+  /// The options about nodes that are started for the script; nil without one.
   private(set) var started: HostOptions?
 
-  /// The same, so that more can be said.
+  /// The options about started nodes, to add further ones.
   var hosts: HostOptions {
     if let started { return started }
     let made = HostOptions()
@@ -38,7 +38,7 @@ final class RemoteOptions {
     joined = url.flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Whether the first line of standard input has the URL of `--join`, whose end then is that of this node, too.
+  /// Whether the first line of standard input has the URL of `--join`, whose end then ends this node, too.
   var readsURL: Bool { joined == "-" }
 
   func setTimeout(_ text: ByteString) throws(CommandLineArguments.Misuse) {
@@ -114,7 +114,7 @@ final class RemoteOptions {
     }
   }
 
-  /// What `flow.remote` of the script takes for fields that it isn't given.
+  /// The values that `flow.remote` of the script takes for fields that it isn't given.
   var defaults: RemoteDefaults {
     var defaults = RemoteDefaults()
     (defaults.timeout, defaults.isInsecure, defaults.shared) = (timeout, isInsecure, shared)

@@ -3,7 +3,7 @@ internal import FlowEngine
 /// The options about the store of kept runs: what is done with it instead of executing a script, and how large it may
 /// become.
 struct StoreOptions {
-  /// What is done with a store.
+  /// A command about a store.
   enum Command {
     /// Lists the runs.
     case list
@@ -59,7 +59,7 @@ struct StoreOptions {
     limit = Int64(count.bytes)
   }
 
-  /// What is to be done with the store; nil when a script is to be executed.
+  /// The command about the store; nil when a script is to be executed.
   func command() throws(CommandLineArguments.Misuse) -> Command? {
     guard let first else {
       if age == nil { return nil }

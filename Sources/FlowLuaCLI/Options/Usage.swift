@@ -5,7 +5,7 @@ internal import FlowScripting
 enum Usage {
   static let version: ByteString = "flowlua \(FlowLuaVersion.number)"
 
-  /// The text for wrong use of an option of the interpreter: that of lua5.4.
+  /// The text for wrong use of an option of the interpreter: lua5.4's.
   static func interpreter(_ program: ByteString) -> ByteString {
     """
     usage: \(program) [options] [script [args]]

@@ -159,7 +159,7 @@ enum KeptRunText {
   }
 }
 
-/// What `--why` prints about a run.
+/// The text that `--why` prints about a run.
 enum RehearsalText {
   static func text(of rehearsal: KeptRehearsal, _ run: Run) -> ByteString {
     var lines: [UInt8] = []

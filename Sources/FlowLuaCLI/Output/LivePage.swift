@@ -8,7 +8,7 @@ internal import FlowSystem
 /// that takes longer, and a disk may be slow. A page that can't be written is no failure: the last one, which is
 /// written at the end, reports it.
 final class LivePage {
-  /// What a page is made of.
+  /// The source of a page.
   struct Source {
     /// The number of records.
     let size: () -> Int
@@ -59,14 +59,14 @@ final class LivePage {
     loop?.offload { [path, target] in
       if target.isFinal.withLock({ $0 }) { return begin }
       let page = makePage()
-      // The disk's time isn't that of a processor.
+      // The disk's time isn't a processor's.
       let end = SystemClock().now()
       target.isFinal.withLock { isFinal in
         guard !isFinal else { return }
         do throws(SystemError) {
           try Files.write(page, to: path, Cancellation())
         } catch {
-          // See above: the last page reports it. What can't be replaced, as a pipe, gets only that one.
+          // See above: the last page reports it. A file that can't be replaced, such as a pipe, gets only that one.
           isFinal = error.code == EINVAL
         }
       }
@@ -79,7 +79,7 @@ final class LivePage {
 }
 
 extension LivePage {
-  /// What both threads know of the file.
+  /// The state of the file that both threads know.
   private final class Target: Sendable {
     /// Whether no further page may be written. Held while one is written.
     let isFinal = Locked(false)

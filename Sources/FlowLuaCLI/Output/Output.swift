@@ -4,8 +4,8 @@ internal import FlowSystem
 /// The output of the program itself. It uses the C streams of Lua's own output, so that the order
 /// is kept.
 enum Output {
-  /// A line on stderr, after the program's name if there is one. As in lua5.4, a zero byte ends the
-  /// message.
+  /// A line on stderr, after the program's name if there is one. A zero byte ends the message, as it does for
+  /// lua5.4.
   ///
   /// - Parameters:
   ///   - program: The program's name.
@@ -91,7 +91,7 @@ enum TextFile {
     return isPossible ? nil : String(cString: strerror(errno))
   }
 
-  /// Whether a path is that of a script: by its name, or by `#!` at its start.
+  /// Whether a path is a script's: by its name, or by `#!` at its start.
   static func isScript(_ path: ByteString) -> Bool {
     if path.bytes.reversed().starts(with: ".lua".bytes.reversed()) { return true }
     // A pipe would be waited for.

@@ -25,7 +25,7 @@ struct Confinement {
   /// Begins everything but the limits of memory and time, which are those of the script.
   ///
   /// - Parameter keeping: The store of kept runs, which the sandbox allows.
-  /// - Throws: What the system doesn't allow, or can't do, as a misuse of the option.
+  /// - Throws: The restriction that the system doesn't allow, or can't do, as a misuse of the option.
   func begin(_ keeping: Keeping?) throws(CommandLineArguments.Misuse) {
     if let word = arguments.lateSandbox, options?.usesSandbox != true {
       Output.error(
@@ -89,7 +89,7 @@ struct Confinement {
     }
   }
 
-  /// What a sandbox of this script grants in any case.
+  /// The grants of a sandbox of this script in any case.
   private func base(store: ByteString?) -> Sandbox {
     var sandbox = Sandbox(grants: Sandbox.base + scriptGrants)
     // A script that may start programs may start flowlua, which then is in this sandbox.
@@ -102,14 +102,14 @@ struct Confinement {
     return sandbox
   }
 
-  /// What `flow.sandbox` grants in addition to what the script names.
+  /// The grants of `flow.sandbox` in addition to what the script names.
   func narrowing(_ keeping: Keeping?) -> Sandbox {
     // A store that can't be made fails when it is opened.
     base(store: (try? keeping?.makeFolder()) ?? nil)
   }
 
-  /// The folder of the script, and the file itself, which may be a link to another folder. What isn't a file, such as
-  /// /dev/stdin, has no folder of its own.
+  /// The folder of the script, and the file itself, which may be a link to another folder. A script that isn't a
+  /// file, such as /dev/stdin, has no folder of its own.
   private var scriptGrants: [Sandbox.Grant] {
     guard case .file(let path) = arguments.script else { return [] }
     var status = stat()

@@ -4,11 +4,11 @@ internal import FlowSystem
 internal import LuaVM
 
 /// The limits of a script's time, of the clock and of the processor: when one is exceeded, everything is cancelled, and
-/// cleanups have their grace. What can't be stopped, such as a pattern match, ends with the process.
+/// cleanups have their grace. Code that can't be stopped, such as a pattern match, ends with the process.
 ///
 /// Confined to no thread: alarms call it on the watchdog's thread, which busy code can't delay.
 final class TimeLimit: Sendable {
-  /// The exit status of a script that has exceeded a limit, as that of `timeout`.
+  /// The exit status of a script that has exceeded a limit, which is also `timeout`'s.
   static let status: Int32 = 124
 
   private let program: ByteString

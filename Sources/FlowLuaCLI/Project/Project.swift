@@ -3,8 +3,8 @@ internal import FlowScripting
 internal import FlowSystem
 internal import LuaVM
 
-/// What `--init` writes into a folder: settings for editors, a `.gitignore`, a first flow and its test. Files that exist
-/// are kept.
+/// The files that `--init` writes into a folder: settings for editors, a `.gitignore`, a first flow and its test.
+/// Files that exist are kept.
 struct Project {
   private let folder: ByteString
   private let program: ByteString
@@ -131,7 +131,7 @@ struct Project {
     return [script.name, test.name]
   }
 
-  // MARK: What is next
+  // MARK: The next steps
 
   private func sayNext(_ scripts: [ByteString]) {
     say(scripts.count > 1 ? "\nRun the flow, and its tests:" : "\nRun it:")

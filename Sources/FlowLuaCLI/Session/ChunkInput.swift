@@ -45,7 +45,7 @@ final class ChunkInput {
 
   private let vm: LuaVM
   private let source: any LineSource
-  /// nil: as in lua5.4, where each chunk has its own.
+  /// nil: each chunk has its own, as lua5.4 has it.
   private let locals: SessionLocals?
   private var previous: Previous?
   /// The finished lines of the current chunk, for completion.

@@ -9,7 +9,7 @@ final class Session {
   private let interpreter: Interpreter
   private let host: ScriptHost
   private let terminal: Terminal
-  /// nil if each line has variables of its own, as in lua5.4.
+  /// nil if each line has variables of its own, as lua5.4 has it.
   let locals: SessionLocals?
   private var input: ChunkInput?
   /// The chunks that have run, for `.save`; on a terminal only.
@@ -227,7 +227,7 @@ final class Session {
       let reason = String(cString: strerror(errno))
       return interpreter.messages.say("can't read '\(ByteString(path))': \(ByteString(reason))")
     }
-    // As in a script, a first line with `#` is skipped.
+    // A first line with `#` is skipped, as a script's is.
     var code = text
     if code.first == UInt8(ascii: "#") {
       code = Array(code.drop { $0 != UInt8(ascii: "\n") })
@@ -259,7 +259,7 @@ final class Session {
     if let last = transcript.last { _ = TextFile.write(ByteString(last) + "\n", to: path) }
     let editor =
       Terminal.variable("VISUAL") ?? Terminal.variable("EDITOR") ?? "vi"
-    // As in a shell: the variable may contain options.
+    // The variable may contain options, as it may for a shell.
     guard system("\(editor) '\(path)'" as String) == 0 else {
       return interpreter.messages.say(
         "the editor '\(ByteString(editor))' has failed: nothing is run")

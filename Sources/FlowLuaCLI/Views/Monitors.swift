@@ -65,7 +65,7 @@ final class Monitors: RunMonitor {
     if options.trace != nil { host.logsWaits = true }
   }
 
-  /// Lets programs and requests of ops continue a trace: that of the environment, or one that `--otlp` begins.
+  /// Lets programs and requests of ops continue a trace: the environment's, or one that `--otlp` begins.
   private func continueTrace(on host: ScriptHost) {
     host.serviceName = title.fileName
     let incoming = environment("TRACEPARENT").flatMap {

@@ -14,7 +14,7 @@ final class ProgressDisplay: ProgressTree.Observer {
   private var due: Int64?
   /// Whether the tree has appeared.
   private var isVisible = false
-  /// What is reported when the tree appears, or when the terminal is free.
+  /// The notices for when the tree appears, or when the terminal is free.
   private var waiting: [ProgressNotice] = []
   /// How many further failures there were meanwhile.
   private var dropped = 0

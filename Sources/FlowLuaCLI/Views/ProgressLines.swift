@@ -99,7 +99,7 @@ struct ProgressLines {
     return line
   }
 
-  /// What a row says after its name and bar.
+  /// The notes of a row after its name and bar.
   private func notes(_ row: ProgressRow) -> [(text: String, style: TerminalLine.Style?)] {
     var notes: [(text: String, style: TerminalLine.Style?)] = []
     if let running = row.running { notes.append(("\(running) running", nil)) }
@@ -149,7 +149,7 @@ struct ProgressLines {
     )
   }
 
-  // MARK: What is reported
+  // MARK: Notices
 
   /// The lines for something that the tree reports once, with their ends.
   func lines(_ notice: ProgressNotice) -> ByteString {

@@ -161,7 +161,7 @@ final class RunFileWriter {
 /// The summaries of all runs in one file, which is replaced when the script ends: `--summary=json:FILE`.
 struct SummaryFile {
   private let file: LongOptions.SummaryFile
-  /// What is written at the end: nothing, unless the new file couldn't be made.
+  /// The text to write at the end: empty, unless the new file couldn't be made.
   private var content: [UInt8] = []
   /// The new file; nil before the first run has ended, and for what can't be replaced: stdout, a pipe, a folder
   /// that isn't there any more.
@@ -171,7 +171,7 @@ struct SummaryFile {
 
   init(_ file: LongOptions.SummaryFile) {
     self.file = file
-    // As in `RunFileWriter`.
+    // Like `RunFileWriter`.
     _ = TemporaryPaths.shared
   }
 
