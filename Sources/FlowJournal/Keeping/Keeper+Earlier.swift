@@ -22,7 +22,7 @@ extension Keeper {
     of work: KeptWork, _ content: OpContent, _ record: OpRecord
   ) throws -> Remains {
     // Or it has finished, but not with all that is needed now.
-    if let index = take(content, work, where: { $0.state != .finished })
+    if let index = try take(content, work, where: { $0.state != .finished })
       ?? take(content, work, where: { !$0.hasOutput(of: work) })
     {
       return .interrupted(index)
@@ -199,25 +199,54 @@ extension Keeper {
 
   /// The name of an input in a reason: `<text>`, for a file `<source> (main.c)`.
   private static func shown(_ name: ByteString, _ work: KeptWork) -> ByteString {
+    if name.bytes.first == 0 {
+      return "'\(work.loop.secrets.redacted(ByteString(name.bytes.dropFirst())))'"
+    }
     guard let files = work.inputFiles.first(where: { work.inputs[$0.input].name == name }),
       files.paths.count == 1
     else { return "<\(name)>" }
     return "<\(name)> (\(work.loop.secrets.redacted(files.paths[0])))"
   }
 
-  /// Whether the keys that an op read without having declared them have the same values now.
-  func reads(of record: OpRecord, fit work: KeptWork) -> Bool {
+  /// Whether the keys that an op read without having declared them have the same values now, and the files that it depends
+  /// on the same contents; adds those that have to be read first.
+  func reads(
+    of record: OpRecord, fit work: KeptWork, _ unread: inout Set<ByteString>
+  ) -> Bool {
     record.reads.allSatisfy { read in
-      guard let digest = try? digest(ofRead: read.name, by: record, work) else { return false }
-      return digest == read.digest
+      do {
+        return try digest(ofRead: read.name, by: record, work) == read.digest
+      } catch let files as UnreadFiles {
+        unread.formUnion(files.paths)
+        return false
+      } catch {
+        return false
+      }
     }
+  }
+
+  /// Why the files on which a finished op depends aren't what they were; nil when they are.
+  ///
+  /// - Throws: `UnreadFiles` when the content of a file has to be read first.
+  func dependencyChange(since record: OpRecord, _ work: KeptWork) throws -> ByteString? {
+    let changed = try record.reads.first {
+      try $0.isDependency && digest(ofRead: $0.name, by: record, work) != $0.digest
+    }
+    return changed.map { "\(Self.shown($0.name, work)) differs" }
   }
 
   /// The digest of what the op of a record would read now.
   private func digest(
     ofRead name: ByteString, by record: OpRecord, _ work: KeptWork
-  ) throws(FlowError) -> Digest? {
-    try digest(ofRead: name, in: work.data) { name in
+  ) throws -> Digest? {
+    if name.bytes.first == 0 {
+      let path = ByteString(name.bytes.dropFirst())
+      guard let content = try content(at: path, for: work) else {
+        throw UnreadFiles(paths: [path])
+      }
+      return Self.digest(ofDependency: content)
+    }
+    return try digest(ofRead: name, in: work.data) { name in
       record.writes.contains { $0.name == name }
     }
   }

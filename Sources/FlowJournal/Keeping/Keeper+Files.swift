@@ -59,21 +59,28 @@ extension Keeper {
     throw UnreadFiles(paths: unread)
   }
 
-  private func content(at path: ByteString, for work: KeptWork) throws -> FileContent? {
+  /// The digest of a file that an op depends on; nil for one that can't be read.
+  static func digest(ofDependency content: FileContent?) -> Digest? {
+    switch content {
+    case .digest(let digest)?: digest
+    case .missing?: Digest(high: 0, low: 3)
+    case .unreadable?, nil: nil
+    }
+  }
+
+  func content(at path: ByteString, for work: KeptWork) throws -> FileContent? {
     // First what was read for this decision: a file that changes all the time would be read again and again.
     try (work.reading as? FileReading)?.content(at: path) ?? files.content(at: path)
   }
 
-  /// Reads the files that an op has made; calls `then` on the loop's thread, perhaps at once, with the writes that name
-  /// the contents, or with the reason why one of them can't be kept.
-  func setFiles(
-    of writes: [KeptWrite], _ paths: [(write: Int, paths: [ByteString])], on loop: EventLoop,
-    then: @escaping (Result<[KeptWrite], FlowError>) -> Void
+  /// Reads files that an op has made, or depends on; calls `then` on the loop's thread, perhaps at once.
+  func readFiles(
+    at paths: Set<ByteString>, on loop: EventLoop,
+    then: @escaping (Result<[ByteString: FileContent], FlowError>) -> Void
   ) {
-    let all = Set(paths.flatMap(\.paths))
     var unread: Set<ByteString> = []
     var contents: [ByteString: FileContent] = [:]
-    for path in all {
+    for path in paths {
       do {
         if let content = try files.content(at: path) {
           contents[path] = content
@@ -84,24 +91,21 @@ extension Keeper {
         return then(.failure(.from(error)))
       }
     }
-    func finish(_ reading: FileReading?) -> Result<[KeptWrite], FlowError> {
-      var writes = writes
-      for (index, paths) in paths {
-        var named: [NamedFile] = []
-        for path in paths {
-          guard case .digest(let digest)? = reading?.content(at: path) ?? contents[path] else {
-            let shown: ByteString = "<\(writes[index].name)> (\(path))"
-            return .failure(
-              FlowError(.error, "\(shown), which it has made, was removed or can't be read"))
-          }
-          named.append(NamedFile(path: path, content: digest))
-        }
-        writes[index].files = named
-      }
-      return .success(writes)
-    }
-    if unread.isEmpty { return then(finish(nil)) }
+    if unread.isEmpty { return then(.success(contents)) }
     let reading = FileReading(unread, files, on: loop)
-    reading.begin { then(finish(reading)) }
+    reading.begin {
+      for path in unread { contents[path] = reading.content(at: path) }
+      then(.success(contents))
+    }
   }
+}
+
+extension KeptInput {
+  /// A file that an op depends on, though it isn't among its inputs.
+  static func dependency(_ path: ByteString, _ content: Digest) -> KeptInput {
+    KeptInput(name: Keeper.contentMark + path, digest: content)
+  }
+
+  /// Whether it is, among the reads of a record.
+  var isDependency: Bool { name.bytes.first == 0 }
 }

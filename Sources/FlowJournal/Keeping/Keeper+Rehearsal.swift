@@ -8,7 +8,7 @@ extension Keeper {
     _ work: KeptWork, _ record: OpRecord, isComparable: Bool
   ) throws -> KeepingDecision {
     let content = OpContent(code: record.code, inputs: record.inputs)
-    if isComparable, let index = takeFinished(content, work) {
+    if isComparable, let index = try takeFinished(content, work) {
       do {
         guard let change = try fileChange(since: earlier.records[index], work) else {
           return takeOver(index, work, record, .kept, keptLine)
@@ -102,11 +102,11 @@ extension Keeper {
 
   /// The decision about an op that is executed whatever is known of it.
   func repeated(_ work: KeptWork, _ record: OpRecord) throws -> KeepingDecision {
-    rehearsal.executed += 1
     let content = OpContent(code: record.code, inputs: record.inputs)
     let index =
-      take(content, work) { _ in true }
+      try take(content, work) { _ in true }
       ?? earlier.latest(at: record.path, place(of: work)) { $0.op == record.op }
+    rehearsal.executed += 1
     guard let index else { return execute(work, record, nil, nil) }
     let known = earlier.records[index]
     earlier.take(index)
@@ -130,7 +130,7 @@ extension Keeper {
     _ work: KeptWork, _ record: OpRecord, isComparable: Bool
   ) throws -> KeepingDecision? {
     let content = OpContent(code: record.code, inputs: record.inputs)
-    if isComparable, let index = takeFinished(content, work) {
+    if isComparable, let index = try takeFinished(content, work) {
       return try finished(index, keptLine, work)
     }
     guard

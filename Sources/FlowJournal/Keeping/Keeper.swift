@@ -125,7 +125,7 @@ package final class Keeper: RunKeeper {
       let isComparable =
         code.problem == nil && !inputs.contains { $0.digest == .incomparable }
       if isComparable, case .changed = choice,
-        let decision = plainlyFinished(OpContent(code: code.digest, inputs: inputs), work)
+        let decision = try plainlyFinished(OpContent(code: code.digest, inputs: inputs), work)
       {
         return decision
       }
@@ -150,8 +150,12 @@ package final class Keeper: RunKeeper {
 
   /// The decision about an op that has finished, if that needs no record of it: the usual case, so that a run with very
   /// many finished items is continued at once.
-  private func plainlyFinished(_ content: OpContent, _ work: KeptWork) -> KeepingDecision? {
-    guard work.outputFiles.isEmpty, let index = takeFinished(content, work) else { return nil }
+  private func plainlyFinished(
+    _ content: OpContent, _ work: KeptWork
+  ) throws -> KeepingDecision? {
+    guard work.outputFiles.isEmpty, let index = try takeFinished(content, work) else {
+      return nil
+    }
     // A record that was within another one is written again.
     if earlier.records[index].outer == place(of: work).outer,
       earlier.records[index].writes.allSatisfy({ $0.files == nil }),
@@ -195,7 +199,7 @@ package final class Keeper: RunKeeper {
     var lineage: UInt64?
     var replaced: Int?
     var wasInterrupted = false
-    if isComparable, let index = takeFinished(content, work) {
+    if isComparable, let index = try takeFinished(content, work) {
       var lost: ByteString
       do {
         if let change = try fileChange(since: earlier.records[index], work) {
@@ -247,16 +251,22 @@ package final class Keeper: RunKeeper {
   }
 
   /// Takes the finished op that equals one; nil without one.
-  func takeFinished(_ content: OpContent, _ work: KeptWork) -> Int? {
-    take(content, work) { $0.state == .finished && $0.hasOutput(of: work) }
+  func takeFinished(_ content: OpContent, _ work: KeptWork) throws -> Int? {
+    try take(content, work) { $0.state == .finished && $0.hasOutput(of: work) }
   }
 
   /// Takes the record of an execution, if it is one that is wanted.
+  ///
+  /// - Throws: `UnreadFiles` when the content of a file has to be read first.
   func take(
     _ content: OpContent, _ work: KeptWork, where isWanted: (OpRecord) -> Bool
-  ) -> Int? {
-    earlier.take(
-      content, at: place(of: work), isEqual: { reads(of: $0, fit: work) }, where: isWanted)
+  ) throws -> Int? {
+    var unread: Set<ByteString> = []
+    let taken = earlier.take(
+      content, at: place(of: work), isEqual: { reads(of: $0, fit: work, &unread) },
+      where: isWanted)
+    if taken == nil, !unread.isEmpty { throw UnreadFiles(paths: unread) }
+    return taken
   }
 
   /// The decision about an op that has finished; what another execution had executed is from now on of this one.
@@ -303,7 +313,7 @@ package final class Keeper: RunKeeper {
     // A clock that was set back makes a result come from the future: nobody knows how old it is.
     let age = record.began - known.ended
     if let expires = cache.expires?.inSeconds, age > expires || age < 0 { return nil }
-    if let change = try fileChange(since: known, work) {
+    if let change = try fileChange(since: known, work) ?? dependencyChange(since: known, work) {
       return .execute(nil, "Again: \(change)", replacing: nil)
     }
     do {
@@ -359,7 +369,8 @@ package final class Keeper: RunKeeper {
     let keys = work.loop.keys
     return .finished(
       KnownEnd(
-        writes: writes, result: result, reads: reads.map { keys.intern($0.name) },
+        writes: writes, result: result,
+        reads: reads.filter { !$0.isDependency }.map { keys.intern($0.name) },
         line: line, lineage: lineage,
         undos: undos.all.map { undo in
           KnownUndo(undo) { [self] then in

@@ -17,6 +17,8 @@ final class OpKeeping: KeptExecution {
   private let outputFiles: [(key: DataKey, type: FlowValueType)]
   /// The paths of those that the op has made, by the places of their writes.
   private var made: [(write: Int, paths: [ByteString])] = []
+  /// The files that it depends on, besides its inputs.
+  private var dependencies: Set<ByteString> = []
   @exclusivity(unchecked) private var set = KeyList()
   @exclusivity(unchecked) private var isRead = KeyList()
   /// The keys that it has read without a declaration.
@@ -104,6 +106,8 @@ final class OpKeeping: KeptExecution {
     record.reads.append(KeptInput(name: name, digest: digest ?? .incomparable))
   }
 
+  func dependsOn(_ path: ByteString) { dependencies.insert(path) }
+
   func willSet(_ key: DataKey) {
     _ = set.insert(key)
   }
@@ -143,14 +147,36 @@ final class OpKeeping: KeptExecution {
     }
     // Other runs could rely on what is undone.
     if !end.undos.isEmpty { record.cacheKey = nil }
-    if made.isEmpty { return finish(then) }
-    keeper.setFiles(of: record.writes, made, on: loop) { [self] result in
-      switch result {
-      case .success(let writes):
-        record.writes = writes
+    let paths = dependencies.union(made.flatMap(\.paths))
+    if paths.isEmpty { return finish(then) }
+    keeper.readFiles(at: paths, on: loop) { [self] result in
+      do throws(FlowError) {
+        try noteFiles(try result.get())
         finish(then)
-      case .failure(let error): refuse(error, then)
+      } catch {
+        refuse(error, then)
       }
+    }
+  }
+
+  /// Notes the contents of the files that it has made, and of those that it depends on.
+  private func noteFiles(_ contents: [ByteString: FileContent]) throws(FlowError) {
+    for (index, paths) in made {
+      var named: [NamedFile] = []
+      for path in paths {
+        guard case .digest(let digest)? = contents[path] else {
+          let shown: ByteString = "<\(record.writes[index].name)> (\(path))"
+          throw FlowError(.error, "\(shown), which it has made, was removed or can't be read")
+        }
+        named.append(NamedFile(path: path, content: digest))
+      }
+      record.writes[index].files = named
+    }
+    for path in dependencies.sorted() {
+      guard let digest = Keeper.digest(ofDependency: contents[path]) else {
+        throw FlowError(.error, "'\(path)', on which it depends, can't be read")
+      }
+      record.reads.append(.dependency(path, digest))
     }
   }
 
@@ -167,7 +193,7 @@ final class OpKeeping: KeptExecution {
 
   private func finish(_ then: @escaping (FlowError?) -> Void) {
     record.state = .finished
-    if record.cacheKey != nil, let read = record.reads.first {
+    if record.cacheKey != nil, let read = record.reads.first(where: { !$0.isDependency }) {
       record.cacheKey = nil
       keeper.warnOfCache(record.op, read.name)
     }

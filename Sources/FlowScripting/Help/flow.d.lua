@@ -702,6 +702,12 @@ function Ctx:fail(message, fields) end
 ---@return flow.Data outputs A copy of what the op declares to give.
 function Ctx:execute(op, data) end
 
+---Notes files whose content counts as an input of this op, although they aren't among its needs: the headers in a
+---compiler's depfile. When one has changed, was removed or made since then, a kept run and the cache execute the op again.
+---They are read when the op has succeeded. Not in workers.
+---@param paths string|string[]
+function Ctx:depends_on(paths) end
+
 ---Registers a cleanup, which runs when the attempt ends, whatever the outcome, last in first out. It may
 ---wait and use `ctx`. If it raises, an op that had succeeded fails. After a stop all cleanups of an op
 ---together have its `grace`; a cleanup that takes longer is cut off and reported.

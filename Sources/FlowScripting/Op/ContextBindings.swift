@@ -110,6 +110,31 @@ struct ContextBindings {
         return try WrapBindings(host: host).execute(
           op, in: context, try arguments.data(2), call, "execute")
       },
+      "depends_on": BoundMethod { host, call in
+        let context = try Self(host: host).context(call, "depends_on")
+        let arguments = Arguments(host, call, method: "depends_on")
+        if host.isWorker {
+          throw host.usage(
+            call, "bad use of 'depends_on' (a worker can't report files: give them as an output)")
+        }
+        var paths: [ByteString] = []
+        if call.kind(2) == .table {
+          guard let list = try host.strings(in: .reference(try arguments.table(1))) else {
+            throw arguments.wrong(1, expected: "path or list of paths")
+          }
+          paths = list
+        } else {
+          guard let path = call.bytes(2), call.kind(2) == .string else {
+            throw arguments.wrong(1, expected: "path or list of paths")
+          }
+          paths = [path]
+        }
+        for path in paths where path.isEmpty || path.bytes.contains(0) {
+          throw arguments.wrong(1, "a path isn't empty, and has no NUL byte")
+        }
+        for path in paths { context.dependsOn(path) }
+        return call.answer()
+      },
       "defer": BoundMethod { host, call in
         let context = try Self(host: host).context(call, "defer")
         let function = try Arguments(host, call, method: "defer").function(1)

@@ -272,6 +272,8 @@ package protocol KeptExecution: AnyObject {
   func keepStart(then: @escaping (FlowError?) -> Void)
   /// The op reads a key of its data.
   func willRead(_ key: DataKey, in bucket: DataBucket)
+  /// What the op does depends on the content of a file that isn't among its inputs.
+  func dependsOn(_ path: ByteString)
   /// The op sets or removes a key of its data.
   func willSet(_ key: DataKey)
   /// The op has ended; calls `then` on the loop's thread, perhaps at once, when that is kept, or with the reason

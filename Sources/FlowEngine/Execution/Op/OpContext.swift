@@ -218,6 +218,13 @@ public final class OpContext {
     return execution.group?.refusal(setting: key, by: execution)
   }
 
+  /// Notes a file whose content counts as an input of the op, although it isn't among its needs: a header that a compiler
+  /// has read. When it has changed, was removed or made since then, a kept run and a cache execute the op again. Without a
+  /// kept run it has no effect.
+  ///
+  /// - Parameter path: The path of the file. It is read when the op has succeeded.
+  public func dependsOn(_ path: some FlowText) { keeping?.dependsOn(path.byteString) }
+
   /// Whether there is a value under a key.
   public func has(_ key: DataKey) -> Bool {
     if keeping != nil { willRead(key) }
