@@ -60,7 +60,7 @@ struct SessionInputTests: SessionSuite {
   @Test("The examples of the README can be typed line by line", arguments: all)
   func readme(_ library: String) throws {
     let examples = try Self.examples()
-    #expect(examples.count >= 5)
+    #expect(!examples.isEmpty)
     for (code, output) in examples {
       let session = try start(library)
       // A virtual clock would pass all the time at each prompt. A sanitizer reads lines more slowly.

@@ -72,7 +72,7 @@ check.lacks(run(("cd '%s/share/doc/flowlua' && cat examples/*.lua articles/*.md"
 
 -- The article shows the service as it is installed below /usr/local.
 check.contains(read(prefix .. "/lib/systemd/system/flowlua-join.service"), "ExecStart=" .. prefix .. "/bin/flowlua --sandbox ")
-check.contains(read "Sources/FlowScripting/FlowScripting.docc/OtherNodes.md",
+check.contains(read "Sources/FlowScripting/FlowScripting.docc/RunningTheQueue.md",
   (read "scripts/install.d/flowlua-join.service":gsub("@PREFIX@", "/usr/local")))
 
 -- The settings name the folder with the annotations, which are Lua.
