@@ -10,7 +10,7 @@ package final class MemoryAccount {
   private let count = Atomic<Int>(0)
   /// On the loop's thread only.
   private var blocks = HeldBlocks()
-  /// What helper threads have collected.
+  /// The sum that helper threads have collected.
   private let collected = CollectedSum()
   /// The growth by small things that wasn't reported.
   private var unreported = 0

@@ -26,8 +26,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     case network
     /// The memory limit was reached, or memory ran out.
     case memory
-    /// The limit of everything that the script or its host runs was exceeded: that of its time, or of its
-    /// instructions.
+    /// The limit of everything that the script or its host runs was exceeded: its time, or its instructions.
     case time
     /// The machines that executed it were lost, each time.
     case crashed
@@ -293,7 +292,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     return "didn't set \(ByteString(key)), which it gives"
   }
 
-  /// The same error, attributed to `op` if its place isn't known yet.
+  /// This error, attributed to `op` if its place isn't known yet.
   func attributed(to op: ByteString, at path: @autoclosure () -> ByteString?) -> FlowError {
     if self.op != nil, self.path != nil { return self }
     return with {
@@ -313,7 +312,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The same error with its texts converted by `replacement`; those of `underlying` stay.
+  /// This error with its texts converted by `replacement`; those of `underlying` stay.
   package func replacingTexts(_ replacement: (ByteString) -> ByteString) -> FlowError {
     with {
       $0.message = replacement($0.message)

@@ -30,7 +30,7 @@ public enum RequestFailure: Sendable {
     }
   }
 
-  /// What a request does, in this order.
+  /// The phases of a request, in this order.
   public enum Phase: String, Sendable, CaseIterable {
     /// Looks up the address of the server's name.
     case resolve
@@ -94,7 +94,7 @@ extension FlowError {
   ///
   /// - Parameters:
   ///   - message: The description of the failure.
-  ///   - phase: What the request was doing.
+  ///   - phase: The phase of the request.
   ///   - sent: Whether the server may have received the request.
   ///   - code: The number of the system's error, if there is one.
   ///   - isCertificate: Whether a certificate was refused.
@@ -110,7 +110,7 @@ extension FlowError {
     }
   }
 
-  /// The same for a request that has taken too long.
+  /// Makes the error of a request that has taken too long.
   package static func timeout(
     _ message: ByteString, phase: RequestFailure.Phase, sent: Bool, mayRepeat: Bool
   ) -> FlowError {

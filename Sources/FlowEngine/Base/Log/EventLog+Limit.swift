@@ -76,7 +76,7 @@ extension EventLog {
   func removePlainOps(_ excess: Int) -> Bool {
     guard excess > 0, isMostlyPlain(excess) else { return false }
     var executions = bound.takeExecutions()
-    // What is left of the oldest chunks, and where it was.
+    // The rest of the oldest chunks, and where it was.
     var kept: ContiguousArray<LogRecord> = []
     var indices: ContiguousArray<Int> = []
     var missing = excess

@@ -153,7 +153,7 @@ extension EventLog {
 }
 
 extension ByteString {
-  /// The text with escapes, as in a string of Lua, instead of what would end or reorder a line:
+  /// The text with Lua's escapes instead of characters that would end or reorder a line:
   /// control characters, separators of lines, marks of direction, and bytes that aren't UTF-8.
   package var onOneLine: ByteString {
     if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return self }
@@ -175,7 +175,8 @@ extension ByteString {
     return ByteString(result)
   }
 
-  /// The text for a terminal, of which it changes nothing: with escapes as in `onOneLine`, but for line ends and tabs.
+  /// The text for a terminal, of which it changes nothing: with the escapes of `onOneLine`, but for line ends and
+  /// tabs.
   package var forTerminal: ByteString {
     func stays(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\t") }
     if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || stays($0) }) { return self }

@@ -57,7 +57,7 @@ public final class EventLog {
   var dropObserver: (any DropObserver)?
   /// Counts the memory of the log; nil unless something limits it.
   private(set) var account: MemoryAccount?
-  /// What is counted there, besides the large texts.
+  /// The bytes that are counted there, besides the large texts.
   private var counted = 0
   /// The bytes of the large texts that were kept since events were dropped, while there is an account.
   private var heavyBytes = 0

@@ -141,7 +141,7 @@ struct LogRecord {
     set { meta = meta & ~(0xFF << 12) | UInt32(newValue) << 12 }
   }
 
-  /// The same record with other payloads.
+  /// This record with other payloads.
   func with(first: Payload, second: Payload) -> LogRecord {
     var record = self
     record.first = first.bits

@@ -50,7 +50,7 @@ extension EventLog {
   private func appendAll(
     of slice: LogSlice, scope: UInt32, lane: UInt8, note: (_ index: Int, _ began: Int64) -> Void
   ) {
-    // Coming finishes, the next one last, as in a reader: each is due after a number of records.
+    // Coming finishes, the next one last, as a reader has them: each is due after a number of records.
     var finishes: ContiguousArray<(index: Int, record: LogRecord)> = []
     let isWatched = !sinks.isEmpty
     for (index, source) in slice.records.enumerated() {

@@ -1,7 +1,7 @@
 /// A program, a request or a wait of an op, as the event log has it when it starts and when it has ended. All texts are without
 /// secrets.
 package struct LoggedWork: Sendable {
-  /// What was done.
+  /// The kind of work.
   package enum Kind: UInt8, Sendable {
     /// A program was executed.
     case program
@@ -42,7 +42,7 @@ package struct LoggedWork: Sendable {
     }
   }
 
-  /// What was done.
+  /// The kind of work.
   package let kind: Kind
   /// The command of a program as messages show it; the URL of a request without user and query; what a wait
   /// was for.

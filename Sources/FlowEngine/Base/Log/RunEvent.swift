@@ -136,7 +136,7 @@ extension RunEvent {
   /// | `started` | of a program, request or undo, when it started: `time` is its end |
   /// | `outcome` | how it ended for its task: `succeeded`, `failed` or `cancelled` |
   /// | `method`, `url` | of a request; the URL without user and query |
-  /// | `status` | the exit status, or that of the response |
+  /// | `status` | the exit status, or the response's |
   /// | `signal`, `pid` | of a program: the signal that has ended it, the number of its process |
   /// | `bytes` | of a request: the size of the response's body |
   /// | `error`, `error_kind` | of one that has failed: message and kind of the error |

@@ -1,5 +1,5 @@
-/// A place in a distributed trace, in the terms of W3C's Trace Context: the span that runs continue, or that of an
-/// op for what it starts. See `EventLoop.trace`, `Op.start` and `OpContext.traceContext`.
+/// A place in a distributed trace, in the terms of W3C's Trace Context: the span that runs continue, or an op's for
+/// what it starts. See `EventLoop.trace`, `Op.start` and `OpContext.traceContext`.
 public struct TraceContext: Sendable {
   /// The id of the trace, its first and last 8 bytes; never 0.
   package let high: UInt64
@@ -8,7 +8,7 @@ public struct TraceContext: Sendable {
   package let parent: UInt64
   /// Whether the program that began the trace records its spans; true for a trace that begins here.
   public let isSampled: Bool
-  /// What other systems keep with the trace: the header or environment variable `tracestate`.
+  /// The addition of other systems to the trace: the header or environment variable `tracestate`.
   public let state: ByteString?
 
   /// Begins a trace, with a random id.
@@ -60,7 +60,7 @@ public struct TraceContext: Sendable {
   /// The id of the trace: 32 hexadecimal digits.
   public var id: ByteString { high.hexadecimal + low.hexadecimal }
 
-  /// The same trace, continued at a span.
+  /// The trace, continued at a span.
   package init(_ trace: TraceContext, at span: UInt64) {
     high = trace.high
     low = trace.low
@@ -79,7 +79,7 @@ public struct TraceContext: Sendable {
   public var traceparent: ByteString? { parent == 0 ? nil : traceparent(of: parent) }
 }
 
-/// Ids of spans. They are computed, so that a program gets that of its op before there are spans.
+/// Ids of spans. They are computed, so that a program gets its op's before there are spans.
 package enum SpanID {
   /// The id of an execution, by the id of its run and its `id` in the events there.
   package static func execution(run: ByteString, id: UInt64) -> UInt64 {

@@ -97,7 +97,7 @@ public final class KeyTable {
 
   /// The bytes that a key takes.
   package static func size(of name: ByteString) -> Int { name.count + place }
-  /// What a key takes besides the bytes of its name: the header of their array, and its places here.
+  /// The bytes that a key takes besides those of its name: the header of their array, and its places here.
   private static let place = 64
 
   /// A number that changes whenever a bucket that others read through to gets or loses a key.

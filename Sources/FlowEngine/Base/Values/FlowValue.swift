@@ -221,7 +221,7 @@ extension FlowValue {
 
 /// A value in a text reads as its line in the log: `"\(run.data["email"] ?? .null)"`.
 extension FlowValue: CustomStringConvertible {
-  /// The same as `logText`.
+  /// The text of `logText`.
   public var description: String { logText.description }
 }
 

@@ -47,7 +47,7 @@ extension Int: FlowValueConvertible {
   public var flowValue: FlowValue { .integer(Int64(self)) }
 }
 
-/// An integer of the bucket is a number too, as in Lua.
+/// An integer of the bucket is a number too, as Lua has it.
 extension Double: FlowValueConvertible {
   public static var flowTypeName: String { "number" }
 

@@ -139,7 +139,7 @@ final class ValueDecoding: Decoder {
   }
 }
 
-/// What a decoding error of this decoder expected, for the lines of logs.
+/// The expectation of a decoding error of this decoder, for the lines of logs.
 struct ValueMismatch: Error {
   let wanted: ByteString
 }
@@ -329,7 +329,7 @@ protocol DecodableByNumber {
 /// their texts.
 // A decoder of its own for the same reason as the encoder: see FlowValueEncoding.swift.
 public struct FlowValueDecoder {
-  /// What the types that are decoded may ask the decoder for.
+  /// Values for which the types that are decoded may ask the decoder.
   public var userInfo: [CodingUserInfoKey: Any] = [:]
 
   /// Makes a decoder.

@@ -260,7 +260,7 @@ protocol EncodableByNumber {
 // An encoder of its own: the standard library has the protocols only, and Foundation, which has
 // encoders, would cost each start of a script.
 public struct FlowValueEncoder {
-  /// What the types that are encoded may ask the encoder for.
+  /// Values for which the types that are encoded may ask the encoder.
   public var userInfo: [CodingUserInfoKey: Any] = [:]
 
   /// Makes an encoder.

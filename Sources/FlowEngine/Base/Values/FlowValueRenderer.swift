@@ -114,7 +114,7 @@ extension PlainValue {
 }
 
 extension PlainValue: CustomStringConvertible {
-  /// The same as `logText()`.
+  /// The text of `logText()`.
   public var description: String { logText().description }
 }
 

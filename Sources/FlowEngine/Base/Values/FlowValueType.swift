@@ -337,7 +337,7 @@ extension FlowValueType {
     return FlowValueType(name: name + "[]", isOptional: false, shape: .list(element))
   }
 
-  /// The type without `?`: that of a present value.
+  /// The type without `?`: a present value has it.
   package var present: FlowValueType {
     guard isOptional else { return self }
     let mark = UInt8(ascii: "?")
@@ -380,7 +380,7 @@ extension FlowValueType {
 
   /// The paths in a value that are files by this type, in their order.
   ///
-  /// A path that may also be a plain string, as in `string|file`, is one if the file exists.
+  /// A path that may also be a plain string, by `string|file`, is one if the file exists.
   package func files(in value: FlowValue) -> [ByteString] {
     guard hasFiles else { return [] }
     var paths: [ByteString] = []
@@ -403,7 +403,7 @@ extension FlowValueType {
     }
   }
 
-  /// Why a path isn't that of a file; nil when it is. Links are followed.
+  /// Why a path doesn't name a file; nil when it does. Links are followed.
   static func fileProblem(_ path: ByteString) -> ByteString? {
     do throws(SystemError) {
       guard let status = try FileStatus.read(path, follows: true) else { return "no such file" }

@@ -2,7 +2,7 @@
 public final class ListValue: EngineTable, KindedList {
   /// The values in order.
   public private(set) var elements: ContiguousArray<FlowValue>
-  /// What it is in JSON, if it is marked: an empty list that isn't may be written as `{}`.
+  /// Its form in JSON, if it is marked: an empty list that isn't may be written as `{}`.
   package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a list of values.

@@ -6,7 +6,7 @@ public final class MapValue: EngineTable {
   public private(set) var numbered: [(number: Int64, value: FlowValue)] = []
   private var index: [ByteString: Int] = [:]
   private var places: [Int64: Int] = [:]
-  /// What it is in JSON, if it is marked: an empty table that isn't may be written as `[]`.
+  /// Its form in JSON, if it is marked: an empty table that isn't may be written as `[]`.
   package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a table of fields; a later one replaces an earlier one of the same name.
@@ -129,7 +129,7 @@ public final class MapValue: EngineTable {
   public func logText(limit: Int) -> ByteString {
     guard limit > 0 else { return "" }
     var text: ByteString = "{"
-    // As in a list: each level takes a character, and gives the next level no more than remains.
+    // Like a list: each level takes a character, and gives the next level no more than remains.
     var rest = limit - 1
     for (number, part) in shownParts.enumerated() {
       if rest <= 0 { break }

@@ -38,7 +38,7 @@ public struct PlainValue: Sendable, Equatable {
     }
   }
 
-  /// What a table is in JSON where its content doesn't say it: an empty one may be `[]` or `{}`.
+  /// The form of a table in JSON where its content doesn't say it: an empty one may be `[]` or `{}`.
   public enum JSONMark: Sendable {
     /// `[]`
     case array
@@ -52,7 +52,7 @@ public struct PlainValue: Sendable, Equatable {
     public var list: [Atom]
     /// Everything else.
     public var entries: [Entry]
-    /// What it is in JSON, if it is marked.
+    /// Its form in JSON, if it is marked.
     public var mark: JSONMark?
 
     /// Makes a table of copies.
@@ -112,7 +112,7 @@ extension PlainValue.Atom: Equatable {
     }
   }
 
-  /// The same atom in a list of tables with `base` others before its own.
+  /// This atom in a list of tables with `base` others before its own.
   func shifted(by base: Int) -> Self {
     switch self {
     case .table(let index): .table(index &+ base)

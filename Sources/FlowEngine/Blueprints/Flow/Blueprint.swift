@@ -13,9 +13,9 @@ final class Blueprint {
   var willStart: [any RunCallback] = []
   var didFinish: [any RunCallback] = []
   var declarations = Declarations()
-  /// What makes it a graph; nil for a flow.
+  /// The shape of a graph; nil for a flow.
   var graph: GraphShape?
-  /// What it needs and gives as a step of a graph, as it was after so many changes of flows; see `NestedData`.
+  /// Its data as a step of a graph, as it was after so many changes of flows; see `NestedData`.
   var knownData: (data: StepData, changes: UInt64)?
   /// The conditions of steps of a graph.
   var conditions: [Int: any CasePredicate] = [:]

@@ -19,7 +19,7 @@ public class Flow: Op {
   ///
   /// - Parameters:
   ///   - name: The name in lines and errors.
-  ///   - doc: What the flow does, for people.
+  ///   - doc: The purpose of the flow, for people.
   public init(_ name: some FlowText = "Flow" as ByteString, doc: (any FlowText)? = nil) {
     blueprint = Blueprint()
     super.init(
@@ -210,8 +210,8 @@ public class Flow: Op {
     declarer { !$0.gives.isEmpty }?.declarations.gives ?? []
   }
 
-  /// The key under which a group passes it an item: its own or, when it declares no needs, that of
-  /// the op that is its only step.
+  /// The key under which a group passes it an item: its own or, when it declares no needs, the one of the op that
+  /// is its only step.
   public override var primaryInput: ByteString? {
     declarer { !$0.needs.isEmpty || $0.primaryInput != nil }?.declarations.primaryInput
   }

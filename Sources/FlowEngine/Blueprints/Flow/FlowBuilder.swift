@@ -82,7 +82,7 @@ extension Flow {
   ///
   /// - Parameters:
   ///   - name: The name in lines and errors.
-  ///   - doc: What the flow does, for people.
+  ///   - doc: The purpose of the flow, for people.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   ///   - steps: The steps.

@@ -3,7 +3,7 @@ internal import Synchronization
 /// Ops that start when their data is there. A graph is a flow: it can be started, nested and grouped.
 ///
 /// The order follows from the declarations: an op that needs a key runs after the one that gives it. Each op sees what it
-/// needs, the initial data that no op gives, and what it has set itself; so ops that run at the same time can't disturb
+/// needs, the initial data that no op gives, and its own changes; so ops that run at the same time can't disturb
 /// each other.
 ///
 /// ```swift
@@ -18,7 +18,7 @@ public final class Graph: Flow {
   ///
   /// - Parameters:
   ///   - name: The name in lines and errors.
-  ///   - doc: What the graph does, for people.
+  ///   - doc: The purpose of the graph, for people.
   ///   - maxConcurrent: How many of its ops execute at the same time, at least 1; a group counts as one. nil for no limit.
   ///   - keepsGoing: Whether what doesn't need a failed op is executed all the same.
   public init(
@@ -44,7 +44,7 @@ public final class Graph: Flow {
   /// Adds an op or flow, which starts when what it needs is there.
   ///
   /// - Parameters:
-  ///   - op: An op or flow. Its name must be that of no other one of the graph, and no other one may give what it gives.
+  ///   - op: An op or flow. No other one of the graph may have its name, and no other one may give what it gives.
   ///   - others: Ops of the graph after which it runs, whether it needs their data or not; they may be added later.
   ///   - condition: Asked once its needs are there; if false, the op is skipped, and so is what needs its keys.
   ///   - file: The file that a message about wrong use names.
@@ -150,7 +150,8 @@ public final class Graph: Flow {
 }
 
 extension Blueprint {
-  /// The plan of a graph; nil for a flow. What nested flows need is that of a run's snapshot, or as they are now.
+  /// The plan of a graph; nil for a flow. A run's snapshot has the needs of nested flows, or they are as they are
+  /// now.
   func plan(_ snapshot: FlowSnapshot?) -> GraphPlan? {
     guard let graph else { return nil }
     let changes = FlowSnapshot.number(of: snapshot)
@@ -213,7 +214,7 @@ final class NestedData: BlueprintVisitor {
     var data = StepData()
     var known: Set<ByteString> = []
     var groupDepth = 0
-    /// What was known before the open parts, and what is known after each of their branches.
+    /// The keys that were known before the open parts, and that are known after each of their branches.
     var outer: [(begin: Set<ByteString>, ends: [Set<ByteString>])] = []
     var blocks: [CaseBlock] = []
   }
@@ -266,7 +267,7 @@ final class NestedData: BlueprintVisitor {
     if !open.insert(ObjectIdentifier(flow)).inserted { return false }
     var level = Level(blueprint: blueprint)
     for (name, _) in blueprint.data { level.known.insert(name) }
-    // The order of a graph isn't that of its steps.
+    // The order of a graph isn't its steps'.
     if let shape = blueprint.graph { level.known.formUnion(shape.givers.keys) }
     levels.append(level)
     return true

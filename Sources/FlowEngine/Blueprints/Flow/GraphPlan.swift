@@ -1,4 +1,4 @@
-/// What a step reads of the data around it, and what it leaves there.
+/// The data around a step that it reads, and that it leaves there.
 struct StepData {
   /// Keys, and whether the step can do without them.
   private(set) var needs: [ByteString: Bool] = [:]
@@ -80,7 +80,7 @@ final class GraphPlan {
     fileprivate let table: KeyTable
     let givers: [DataKey: Int]
     let given: Set<DataKey>
-    /// What each step needs of others.
+    /// The keys that each step needs of others.
     let needs: ContiguousArray<[DataKey]>
     let gives: ContiguousArray<[DataKey]>
 

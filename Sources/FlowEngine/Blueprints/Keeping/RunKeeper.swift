@@ -59,7 +59,7 @@ package final class KeptWork {
   package var codeProblem: ByteString?
   /// Where its code comes from, if the code needn't be compared for each item.
   package let codeOrigin: CodeOrigin?
-  /// What it is given, by name: declared inputs, the item of a group, the state of a machine.
+  /// Its inputs, by name: declared ones, the item of a group, the state of a machine.
   package let inputs: [(name: ByteString, value: FlowValue?)]
   /// The keys of the inputs, in their order, as far as these are in `data`.
   package let given: [DataKey]
@@ -67,9 +67,9 @@ package final class KeptWork {
   package var inputFiles: [(input: Int, paths: [ByteString])] = []
   /// The declared outputs whose files count by content.
   package var outputFiles: [(key: DataKey, type: FlowValueType)] = []
-  /// What it has to set, if it isn't executed twice.
+  /// The keys that it has to set, if it isn't executed twice.
   package var requiredOutputs: [ByteString] = []
-  /// What was read for the keeper's last answer, `later`.
+  /// The values that were read for the keeper's last answer, `later`.
   package var reading: (any KeptReading)?
   /// The key that a group collects of the item: only an end that was kept with its value counts.
   package let output: DataKey?
@@ -133,7 +133,7 @@ package struct KeptNames {
   }
 }
 
-/// What a keeper decides about an op.
+/// A keeper's decision about an op.
 package enum KeepingDecision {
   /// It is executed; the line says why, if it was known to the keeper.
   case execute(any KeptExecution, line: ByteString?)
@@ -155,7 +155,7 @@ package protocol KeptReading: AnyObject {
   func cancel()
 }
 
-/// What a keeper knows about an op that had finished already.
+/// A keeper's knowledge about an op that had finished already.
 package struct KnownEnd {
   /// The values that it has set; `.null` removes a key.
   package var writes: [(key: DataKey, value: FlowValue)]
@@ -163,7 +163,7 @@ package struct KnownEnd {
   package var result: FlowValue
   /// The keys that it has read without a declaration.
   package var reads: [DataKey]
-  /// What the log says.
+  /// The line of the log.
   package var line: ByteString
   /// The lineage of its execution; nil for one of another run.
   package var lineage: UInt64?
@@ -259,8 +259,8 @@ package struct KnownUndo {
 package protocol KeptExecution: AnyObject {
   /// The lineage of the execution: the same in all attempts and processes; see Lineage.swift.
   var lineage: UInt64 { get }
-  /// What tells the execution from all others of its run, in all processes: its lineage, the op's code, and what it is
-  /// given. nil if these can't be compared.
+  /// The identity that tells the execution from all others of its run, in all processes: its lineage, the op's
+  /// code, and its inputs. nil if these can't be compared.
   var identity: ByteString? { get }
   /// Whether an earlier process had begun the same execution, and didn't record its end.
   var wasInterrupted: Bool { get }
@@ -282,10 +282,10 @@ package protocol KeptExecution: AnyObject {
   /// The op had succeeded and has been undone: it is executed again, with another lineage, by this process or one
   /// that continues the run. Calls `then` as `keepEnd` does.
   func keepUndone(then: @escaping (FlowError?) -> Void)
-  /// Whether it or anything around it has an undo, so that it has to know what it has executed.
+  /// Whether it or anything around it has an undo, so that it has to know the ops that it has executed.
   var isWithinUndo: Bool { get }
   /// An op that this one has executed is kept as finished; `undone` keeps that it was undone.
   func noteInner(undone: @escaping UndoneKeeping)
-  /// Keeps that what it has executed was undone, by its own undo.
+  /// Keeps that its own undo has undone the ops that it has executed.
   func keepInnerUndone(then: @escaping (FlowError?) -> Void)
 }

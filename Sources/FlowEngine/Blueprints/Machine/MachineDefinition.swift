@@ -9,7 +9,7 @@ package struct MachineDefinition {
   package var start: Int
   /// The steps in the order in which they were written, the any-step among them.
   package var steps: [MachineStep]
-  /// Whether the any-step's transitions take precedence over a step's own, as in FlowKit.
+  /// Whether the any-step's transitions take precedence over a step's own, as FlowKit has it.
   package var triesAnyStepFirst = false
   /// How many transitions a run may make.
   package var maxTransitions = Self.defaultMaxTransitions
@@ -19,7 +19,7 @@ package struct MachineDefinition {
   package var hasReducer = false
   /// Whether the logic makes events.
   package var hasEmitter = false
-  /// Whether only the emitter can know its events, as in a script: types may have more than are used.
+  /// Whether only the emitter can know its events, as a script's do: types may have more than are used.
   package var namesEvents = false
   /// Whether the logic chooses the next transition, instead of the steps' own transitions.
   package var hasProvider = false

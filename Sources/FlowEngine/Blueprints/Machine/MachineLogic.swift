@@ -4,7 +4,7 @@
 /// `call.finish`. Values have any form that the front end understands: the engine only passes
 /// states and results on.
 package protocol MachineLogic: CodeHolder {
-  /// The first state of a machine that was started with data, as in a flow.
+  /// The first state of a machine that was started with data, as a flow starts it.
   func state(of data: DataBucket) throws -> FlowValue
   /// Converts a state from elsewhere to the form that the functions understand; by default returns
   /// it unchanged. Returns nil for a state that they don't understand: then the machine starts with
@@ -134,7 +134,7 @@ public enum Transition<Step> {
     }
   }
 
-  /// The same transition with the step converted by `convert`.
+  /// This transition with the step converted by `convert`.
   package func map<Other>(_ convert: (Step) -> Other) -> Transition<Other> {
     switch self {
     case .forward(let step): .forward(to: convert(step))

@@ -28,7 +28,7 @@ extension MachineDefinition {
 }
 
 extension MachineDefinition {
-  /// The declared step whose name is the nearest to that of another one, as the end of a message; empty when none is
+  /// The declared step whose name is the nearest to another one's, as the end of a message; empty when none is
   /// near.
   func hint(for step: Int, _ name: (Int) -> ByteString) -> ByteString {
     let known = steps.compactMap(\.number).map(name)

@@ -1,4 +1,4 @@
-/// The code of an op in a form that can be compared with that of an earlier process.
+/// The code of an op in a form that can be compared with the code of an earlier process.
 public struct CodeForm {
   /// The form: equal bytes mean equal code. They may contain the text of secrets, so they are for
   /// hashing only.

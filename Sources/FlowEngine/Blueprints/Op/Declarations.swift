@@ -4,7 +4,7 @@ public struct Declaration {
   public let name: ByteString
   /// The type that its value must have.
   public let type: FlowValueType
-  /// What the value is, for people.
+  /// The meaning of the value, for people.
   public let doc: ByteString?
 
   /// Declares a key with its type and, if it is given, a text about the value for people.
@@ -32,7 +32,7 @@ final class Declarations {
   @exclusivity(unchecked) private var resolved: ResolvedDeclarations? {
     didSet { quick = resolved.map { .passUnretained($0) } }
   }
-  // The same object, for a check that retains nothing and calls nothing.
+  // The object of `resolved`, for a check that retains nothing and calls nothing.
   @exclusivity(unchecked) private var quick: Unmanaged<ResolvedDeclarations>?
 
   /// Both lists are kept in the order of their keys, which is the order of the checks.

@@ -1,5 +1,5 @@
 extension Op: CodeHolder {
-  /// The form of the op's code: that of its body or, for a flow, a machine or a decorator, the form of
+  /// The form of the op's code: its body's or, for a flow, a machine or a decorator, the form of
   /// its structure and of all ops and functions within it. Names of ops within it count, its own name
   /// and its policies don't. nil when nothing can be compared but the name.
   public func codeForm() throws -> CodeForm? {

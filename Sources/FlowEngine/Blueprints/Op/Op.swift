@@ -4,7 +4,7 @@
 public class Op {
   /// The name in lines and errors.
   public let name: ByteString
-  /// What the op does, for people.
+  /// The purpose of the op, for people.
   public let doc: ByteString?
   /// nil for a flow, which the engine executes itself.
   public let body: (any OpBody)?
@@ -30,7 +30,7 @@ public class Op {
   ///
   /// - Parameters:
   ///   - name: The name in lines and errors.
-  ///   - doc: What the op does, for people.
+  ///   - doc: The purpose of the op, for people.
   ///   - needs: Declared inputs, checked before the body starts.
   ///   - gives: Declared outputs, checked when the body has succeeded.
   ///   - primaryInput: The key under which a group passes an item; by default the only need.
@@ -141,7 +141,7 @@ public class Op {
   /// the other undos are executed nevertheless.
   public var undo: (any OpBody)? { policy?.undo }
 
-  /// The same op with another name, other policies or other primary keys; nil leaves each
+  /// The op with another name, other policies or other primary keys; nil leaves each
   /// unchanged.
   ///
   /// For a flow the result is a separate flow, like a copy.
@@ -166,7 +166,7 @@ public class Op {
     return made
   }
 
-  /// The same op with an undo; see `undo`. An error it throws is the undo's.
+  /// The op with an undo; see `undo`. An error it throws is the undo's.
   public func with(undo: @escaping (OpContext) throws -> Void) -> Op {
     with(undo: ClosureBody(undo))
   }
@@ -215,7 +215,7 @@ public class Op {
 }
 
 extension Op {
-  /// The same op with another body: an op class binds arguments with it. Name and declarations are
+  /// The op with another body: an op class binds arguments with it. Name and declarations are
   /// shared. For a flow, which has no body, the result is an op that runs `body` under the flow's
   /// name.
   ///

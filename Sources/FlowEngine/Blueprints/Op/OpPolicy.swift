@@ -1,4 +1,4 @@
-/// What happens to an op of a kept run that an earlier process may have executed already.
+/// The treatment of an op of a kept run that an earlier process may have executed already.
 public enum OpEffect: String, CaseIterable, Sendable {
   /// It is executed again, with the same key.
   case `repeat`
@@ -15,7 +15,7 @@ final class OpPolicy {
   let timeout: Duration?
   /// The time that the cleanups have after a stop; nil for the loop's default.
   let grace: Duration?
-  /// What a kept run does about it; nil for `repeat`.
+  /// The treatment by a kept run; nil for `repeat`.
   let effect: OpEffect?
   /// Which results may come from another run; nil for none.
   let cache: CachePolicy?

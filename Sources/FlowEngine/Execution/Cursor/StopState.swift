@@ -35,7 +35,7 @@ struct Shield {
   var timer: LoopTimer?
 }
 
-/// What stops the code of an execution: a stop, the shields that hold stops back, and deadlines.
+/// The state by which the code of an execution stops: a stop, the shields that hold stops back, and deadlines.
 ///
 /// A transition changes only this value and returns the action to perform, as those of `FlowCursor`.
 struct StopState {

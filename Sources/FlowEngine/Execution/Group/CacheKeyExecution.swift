@@ -64,7 +64,7 @@ final class CacheKeyExecution: MemberGroup, KeptReading {
     then?()
   }
 
-  /// What it has executed isn't undone.
+  /// Its ops aren't undone.
   override func list(_ ops: ContiguousArray<UndoableOp>) {}
 
   override func cancel(_ error: FlowError) { member?.cancel(error) }

@@ -35,7 +35,7 @@ final class GroupExecution: MemberGroup {
   @exclusivity(unchecked) private var outputs: ContiguousArray<FlowValue> = []
   /// Counts the memory of the outputs; nil unless something limits it.
   private let account: MemoryAccount?
-  /// What is counted there, besides large texts.
+  /// The bytes that are counted there, besides large texts.
   private var counted = 0
 
   init(

@@ -14,7 +14,7 @@ package protocol ItemExecutorOwner: AnyObject {
 
 /// Executes items of another loop's group on this loop. Workers use it.
 ///
-/// Each item has an execution of its own, as in a group of this loop, so that the engine itself
+/// Each item has an execution of its own, as items of a group of this loop have, so that the engine itself
 /// checks declarations and handles tasks, cleanups, waits and cancellation. A log keeps the events
 /// until the owner takes them, to append them to the group's log.
 package final class ItemExecutor {
@@ -64,8 +64,8 @@ package final class ItemExecutor {
     items?.add(first: first, values)
   }
 
-  /// Sets the labels of items, which the names of their ops show: the first one is that of the item
-  /// at the 0-based index `first` of the group.
+  /// Sets the labels of items, which the names of their ops show: the first one belongs to the item at the 0-based
+  /// index `first` of the group.
   package func setLabels(first: Int, _ labels: ContiguousArray<ByteString>) {
     for (place, label) in labels.enumerated() where !label.isEmpty {
       run.log.setLabel(

@@ -96,7 +96,7 @@ package protocol ItemRunnerProvider: OpBody {
   func itemRunner(for work: ItemWork) -> (any ItemRunner)?
 }
 
-/// Executes items of a group elsewhere than on its loop, such as in workers or on other nodes.
+/// Executes items of a group elsewhere than on its loop: in workers or on other nodes.
 ///
 /// It does everything that belongs to an execution, including the checks of the op's declarations.
 /// The group decides when each item starts, logs the runner's notifications, and collects outputs.

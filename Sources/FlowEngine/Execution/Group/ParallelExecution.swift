@@ -162,7 +162,7 @@ final class ParallelExecution: MemberGroup {
   }
 
   override func refusal(reading key: DataKey, by member: Execution) -> FlowError? {
-    // What it has set itself, it may read.
+    // A member may read the keys that it has set itself.
     guard let graph, let giver = graph.giver(of: key), giver != member.memberSlot,
       !member.bucket.hasOwn(key)
     else { return nil }

@@ -4,7 +4,7 @@
 ///
 /// A transition changes only the queue. A group without either has none.
 struct StartQueue {
-  /// What a group with a free slot does next.
+  /// The next step of a group with a free slot.
   enum Action: Equatable {
     /// Start a member whose next attempt is due, or, without one, a new item.
     case start
@@ -33,7 +33,7 @@ struct StartQueue {
   /// How many items may start at `time`.
   mutating func available(at time: Int64) -> Int { limiter?.available(at: time) ?? .max }
 
-  /// What follows at `time`, when a slot is free; `hasNew` is whether new items remain.
+  /// The action that follows at `time`, when a slot is free; `hasNew` is whether new items remain.
   mutating func nextAction(at time: Int64, hasNew: Bool) -> Action {
     guard hasDue || hasNew else { return .none }
     guard let start = limiter?.nextStart(at: time), start > time else { return .start }

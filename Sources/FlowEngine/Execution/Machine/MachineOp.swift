@@ -18,7 +18,7 @@ public final class MachineOp: Op {
   ///   - logic: Its functions.
   ///   - steps: The names of the steps, by their numbers.
   ///   - events: The names of the events, by their numbers.
-  ///   - doc: What the machine does, for people.
+  ///   - doc: The purpose of the machine, for people.
   ///   - needs: Declared inputs, as of any op.
   ///   - gives: Declared outputs, as of any op.
   ///   - primaryInput: The key under which a group passes an item.
@@ -85,7 +85,7 @@ public final class MachineOp: Op {
     isOpen || blueprint.table.has(step)
   }
 
-  /// The same machine, starting with a state, or after a step.
+  /// The machine, starting with a state, or after a step.
   func entering(_ entry: MachineEntry) -> Op {
     MachineOp(
       copying: self, name: name, body: MachineBody(blueprint, entry: entry),

@@ -14,7 +14,7 @@ extension OpContext {
   @discardableResult
   public func execute(_ op: Op) -> FlowTask<Void> { execute(op, in: nil) }
 
-  /// The same over data of its own, of which the log says nothing.
+  /// Executes an op over data of its own, of which the log says nothing.
   func execute(_ op: Op, in bucket: DataBucket?) -> FlowTask<Void> {
     guard let execution, isOpen, !execution.opCursor.isCleaningUp else {
       return .failed(

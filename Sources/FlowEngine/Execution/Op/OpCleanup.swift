@@ -55,10 +55,10 @@ struct UndoableOp {
   /// Its place in the log of the run that undoes it.
   var scope: UInt32
   var position: UInt32
-  /// The lineage of its execution, and that of its place.
+  /// The lineages of its execution and of its place.
   var lineage: UInt64
   let place: UInt64
-  /// Whether it was executed by a run of its own, as a step of a machine. Then the place is that of the machine.
+  /// Whether it was executed by a run of its own, as a step of a machine. Then the place is the machine's.
   var isOutside = false
   /// To call when it has been undone: a kept run then executes it again.
   var undone: ContiguousArray<UndoneKeeping> = []
@@ -74,7 +74,8 @@ final class AttemptResources {
   var undos: ContiguousArray<UndoableOp> = []
   /// To call when the op, which an earlier process has finished, is undone.
   var undone: UndoneKeeping?
-  /// The same, when it is undone by its own undo: for what it has executed, unless a `KeptExecution` knows that.
+  /// To call when it is undone by its own undo: for the ops that it has executed, unless a `KeptExecution` knows
+  /// that.
   var innerUndone: [UndoneKeeping] = []
   /// The lineage of the execution that an earlier process has finished.
   var keptLineage: UInt64?

@@ -84,7 +84,7 @@ extension OpContext {
   }
 }
 
-// What a kept run has to know of an op, and says about it.
+// The facts that a kept run has to know of an op, and its lines about it.
 extension OpContext {
   /// The data that the op works on, for code that reads a key of it by other means than `get`: a kept run
   /// has to know all that an op reads.

@@ -58,7 +58,8 @@ public final class OpContext {
 
   // Unchecked exclusivity: see HotPath.swift.
 
-  /// What most contexts never have, because most ops succeed and aren't kept: there can be very many contexts.
+  /// State that most contexts never have, because most ops succeed and aren't kept: there can be very many
+  /// contexts.
   private final class RareState {
     @exclusivity(unchecked) var keeping: (any KeptExecution)?
     @exclusivity(unchecked) var outcome: FlowError?
@@ -185,7 +186,7 @@ public final class OpContext {
   /// then call `expire()`.
   public var deadline: Int64 { owner?.lend { $0.deadline } ?? .max }
 
-  /// Why the code of the op is to stop; nil when nothing stops it, as in its cleanups.
+  /// Why the code of the op is to stop; nil when nothing stops it, such as its cleanups.
   package var stopError: FlowError? { execution?.codeStop }
 
   /// Why the run is to stop when its starter stops; nil when nothing stops the starter.
@@ -240,7 +241,8 @@ public final class OpContext {
     write(key, value)
   }
 
-  /// The same, unless that needs a look first, for code that then asks `refusal`; returns whether it was done.
+  /// Sets a value like `set`, unless that needs a look first, for code that then asks `refusal`; returns whether it
+  /// was done.
   package func setUnguarded(_ key: DataKey, _ value: FlowValue) -> Bool {
     if isGuarded { return false }
     write(key, value)

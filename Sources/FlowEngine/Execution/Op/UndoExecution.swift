@@ -5,7 +5,7 @@ final class UndoExecution: MemberGroup {
   /// The number of the attempt at the op.
   let attempt: Int
   private let logs: Bool
-  /// The lineage of the op's execution, and that of its place.
+  /// The lineages of the op's execution and of its place.
   let lineage: UInt64
   private let place: UInt64
   private let undone: ContiguousArray<UndoneKeeping>

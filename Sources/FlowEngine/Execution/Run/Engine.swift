@@ -287,7 +287,7 @@ extension EventLoop {
   /// - Parameters:
   ///   - inner: A loop made with `init(within:clock:)` of this one.
   ///   - body: The code to execute meanwhile.
-  /// - Returns: What `body` returns.
+  /// - Returns: The result of `body`.
   package func standStill<Result>(for inner: EventLoop, _ body: () throws -> Result) rethrows
     -> Result
   {

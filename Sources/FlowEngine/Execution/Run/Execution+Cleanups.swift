@@ -61,7 +61,7 @@ extension Execution {
     stops.endGrace(index, limit: loop.now().later(by: engine.gracePeriod))?.cancel()
   }
 
-  /// Whether the innermost shield is the callback's own, not that of enclosing steps.
+  /// Whether the innermost shield is the callback's own, and doesn't belong to enclosing steps.
   private func isCallbackShielded(by index: Int) -> Bool {
     index == shields.count - 1
       && (opCursor.phase == .cleanups || frames.last?.cursor.callsBack == true)

@@ -339,7 +339,7 @@ extension Execution {
   /// Asks a predicate; `.moved` when its reply is there.
   func ask(_ predicate: any CasePredicate) -> Advance {
     let run = run
-    // What a predicate reads isn't known.
+    // Nobody knows which keys a predicate reads.
     if run.keeper != nil { for key in bucket.visibleKeys { noteRead(key) } }
     let made = CallbackCompletion(owner: self, place: { nil }) { completion, error in
       predicate.cancel(run, completion: completion, error)
@@ -389,7 +389,7 @@ extension Execution {
   }
 }
 
-/// What an op stores, and whether that is what it has declared.
+/// Storing of an op's values, with a check whether they are those that it has declared.
 extension Execution {
   /// The error of a value that the op should have set.
   func outputError(of op: Op) -> FlowError? {
@@ -410,7 +410,7 @@ extension Execution {
     }
   }
 
-  /// Stores a value in the execution's bucket and logs it, unless the bucket is that of an item.
+  /// Stores a value in the execution's bucket and logs it, unless the bucket is an item's.
   /// `time` is when it happened, if not now.
   func store(
     _ key: DataKey, _ value: FlowValue, scope: UInt32, position: UInt32, attempt: Int,

@@ -239,8 +239,8 @@ extension Execution {
     }
   }
 
-  /// What steps beside it have set, with the values before. Whether they had done so when it began is a matter of chance,
-  /// and of what was kept.
+  /// The keys that steps beside it have set, with the values before. Whether they had done so when it began is a
+  /// matter of chance, and of what was kept.
   var changesBeside: [DataKey: FlowValue?] {
     var changes: [DataKey: FlowValue?] = [:]
     var items: [DataBucket] = []
@@ -341,7 +341,7 @@ extension Execution {
     request(Stop(level: level, error: error, inner: error.asReason))
   }
 
-  /// The same, and all that encloses it.
+  /// Fails the flow or op of an execution, and all that encloses it.
   func failEverything(_ error: FlowError) {
     failAround(error)
     failAll(error)
@@ -373,7 +373,7 @@ extension FlowError {
 // How an execution rehearses a run, whose keeper then decides about each op whether it is executed.
 //
 // The keeper takes what it knows of an op for its end, and refuses what it doesn't know. An op that isn't kept, such as
-// a final step, isn't executed; nor are callbacks, retries and undos. What doesn't need an op that was refused is
+// a final step, isn't executed; nor are callbacks, retries and undos. An op that needs no refused one is
 // rehearsed as well: the other items of its group, and what is executed at the same time. Functions that decide, such
 // as conditions of cases and transitions of machines, are called.
 //

@@ -179,7 +179,7 @@ extension Execution {
   ///   - level: The level.
   ///   - scope: The scope of its line in the log.
   ///   - position: The position of its line in the log.
-  /// - Returns: What follows.
+  /// - Returns: The decision that follows.
   func decide(_ level: Int, scope: UInt32, position: UInt32) -> Decision {
     guard let decision else { return .ended(nil) }
     guard askPolicy(decision) else { return .waiting }

@@ -73,7 +73,7 @@ extension Execution {
     return nil
   }
 
-  /// The same error for a callback or predicate of a flow.
+  /// The error of `codeStop` for a callback or predicate of a flow.
   var callbackStop: FlowError? { codeStop?.asReason }
 
   /// The error that the run has to end with because its starter ends; nil when nothing stops the
@@ -91,7 +91,7 @@ extension Execution {
 
   // MARK: Time
 
-  /// The earliest deadline of the present code, also that of the run's starter.
+  /// The earliest deadline of the present code, also the one of the run's starter.
   var earliestLimit: Deadline {
     let own = earliestDeadline
     if isShielded { return own }

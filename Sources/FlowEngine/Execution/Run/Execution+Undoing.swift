@@ -127,7 +127,7 @@ extension UndoableOp {
       place: execution.run.placeLineage(scope: scope, position: position))
   }
 
-  /// The same for the run of a machine's op, of which another run has executed a step.
+  /// This op for the run of a machine's op, of which another run has executed a step.
   func outside(within machine: OpContext) -> UndoableOp {
     var moved = self
     moved.isOutside = true

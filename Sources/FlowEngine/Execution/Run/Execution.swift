@@ -17,7 +17,7 @@ final class Execution: Work {
     case step
   }
 
-  /// What has become of an execution after a part of its work.
+  /// The state of an execution after a part of its work.
   enum Advance {
     /// The execution has ended, with `lastError`.
     case ended
@@ -60,7 +60,7 @@ final class Execution: Work {
   /// Whether stops of the enclosing group don't reach into it.
   @exclusivity(unchecked) private(set) var isShieldedAround = false
   @exclusivity(unchecked) private var hasBucket: Bool
-  /// The key of `item`; that of no key without one.
+  /// The key of `item`; without one a key that no value has.
   @exclusivity(unchecked) private var itemKey = DataKey(id: .max)
   @exclusivity(unchecked) private(set) var scope: UInt32 = 0
   @exclusivity(unchecked) private(set) var position: UInt32 = 0
@@ -84,7 +84,7 @@ final class Execution: Work {
     set { slot32 = UInt32(truncatingIfNeeded: newValue) }
   }
 
-  /// What limits, stops or repeats the work of an execution, and what the execution waits for. Most
+  /// The limits, stops and repetitions of the work of an execution, and its waits. Most
   /// items of a group need none of it.
   private final class Supervision {
     @exclusivity(unchecked) var stops = StopState()

@@ -10,9 +10,9 @@ struct Frame {
   let outerScope: UInt32
   let position: UInt32
   let began: Int64
-  /// What has succeeded in this attempt and can be undone, the last one last.
+  /// The ops that have succeeded in this attempt and can be undone, the last one last.
   var undos: ContiguousArray<UndoableOp> = []
-  /// What is kept as finished within a flow that has an undo.
+  /// The ops that are kept as finished within a flow that has an undo.
   var kept: [UndoneKeeping] = []
 
   init(

@@ -2,7 +2,7 @@
 // encloses it, until it is undone. It is computed from the execution's place when it is needed.
 
 extension Run {
-  /// The lineage of the execution at a place of the log: that of the place, unless something there was undone before.
+  /// The lineage of the execution at a place of the log: the place's own, unless something there was undone before.
   func lineage(scope: UInt32, position: UInt32) -> UInt64 {
     let counts = outermost.undoneCounts
     var hash = placeLineage(scope: scope, position: position)
@@ -18,7 +18,7 @@ extension Run {
     }
   }
 
-  /// What has succeeded at a place was undone: its next execution, and all within that, have other lineages.
+  /// An op that has succeeded at a place was undone: its next execution, and all within that, have other lineages.
   func noteUndone(at place: UInt64) { outermost.countUndone(place) }
 
   /// The run that no other one has started.

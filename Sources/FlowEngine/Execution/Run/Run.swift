@@ -50,7 +50,7 @@ public final class Run: FlowTask<DataBucket> {
   @exclusivity(unchecked) private(set) var outerKeeping: (any KeptExecution)?
   /// Whether anything around it in the run of that op has an undo.
   private(set) var isWithinUndo = false
-  /// What is kept as finished in the run of a machine's step.
+  /// The ops that are kept as finished in the run of a machine's step.
   private(set) var kept: [UndoneKeeping] = []
   /// Of the run of a machine's step, what steps beside the machine had set when it started, with the values before.
   var changesBeside: [DataKey: FlowValue?] = [:]
@@ -64,7 +64,7 @@ public final class Run: FlowTask<DataBucket> {
   package var isOutcomeUnknown = false
   /// Whether its outcome is one that it has reached by executing its ops.
   package var hasOutcome: Bool { !isSkipped && !isOutcomeUnknown }
-  /// What has succeeded and can be undone, when the run executes a step of a machine; else nil.
+  /// The ops that have succeeded and can be undone, when the run executes a step of a machine; else nil.
   var undos: ContiguousArray<UndoableOp>?
   /// Set until the run has concluded.
   private(set) var execution: Execution?
@@ -74,7 +74,7 @@ public final class Run: FlowTask<DataBucket> {
   /// Whether the loop's monitors are notified of it: no op of another run has started it.
   private var isMonitored = false
 
-  /// The same as `data`.
+  /// The data of the run, like `data`.
   public var bucket: DataBucket { data }
 
   package override var title: ByteString { name }
@@ -197,8 +197,8 @@ public final class Run: FlowTask<DataBucket> {
     return path + own
   }
 
-  /// The path of what encloses the ops of a scope, with a slash at its end: the last one, because a kept run needs that of
-  /// each item of a group.
+  /// The path of what encloses the ops of a scope, with a slash at its end: the last one, because a kept run needs
+  /// the path of each item of a group.
   @exclusivity(unchecked) private var around: (scope: UInt32, path: ByteString)?
 
   /// The most names of a path; of a longer one the outer ones are left out.

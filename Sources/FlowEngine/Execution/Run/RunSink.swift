@@ -39,7 +39,7 @@ public protocol RunMonitor: AnyObject {
 /// Confined to the thread of its loop, of which it watches all runs.
 protocol RunWatch: DropObserver {
   /// Called while ops execute without waiting, at least every millisecond at the start of an op, and when an
-  /// op reports what it has done. It must not wait.
+  /// op reports its work. It must not wait.
   func look(at time: Int64)
   /// A run that an op has started ends; `scope` is its scope in the log of that op's run, where its end
   /// follows.

@@ -31,8 +31,8 @@ extension ItemWork {
 }
 
 extension Run {
-  /// The distributed trace that its ops continue: the one that it was started with, or its loop's. A run that an
-  /// op has started has that of the op's run.
+  /// The distributed trace that its ops continue: the one that it was started with, or its loop's. A run that an op
+  /// has started has the trace of the op's run.
   public var traceContext: TraceContext? { spanOrigin?.trace ?? loop.trace }
 
   /// The place of programs and requests that the callbacks of the run start, or tasks that its ops have left

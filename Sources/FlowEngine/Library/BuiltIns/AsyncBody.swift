@@ -19,7 +19,7 @@ extension Op {
   ///
   /// - Parameters:
   ///   - name: The name in lines and errors.
-  ///   - doc: What the op does, for people.
+  ///   - doc: The purpose of the op, for people.
   ///   - needs: Declared inputs, as keys with their types; a malformed type ends the process with a
   ///     sentence.
   ///   - gives: Declared outputs, in the same form.

@@ -80,7 +80,7 @@ private final class ExecBody: OpBody {
     if result.hasStderr { context.set("stderr", result.stderr) }
   }
 
-  /// What is run and what is done with its outputs; not how long it may take.
+  /// The command and the use of its outputs; not how long it may take.
   func codeForm() -> CodeForm? {
     var writer = CodeFormWriter("ExecOp")
     writer.add(request.argv.count)

@@ -7,8 +7,8 @@ extension Op {
   /// let here = scanOp.renamingKeys(["path": "file"])
   /// ```
   ///
-  /// It has the name and declarations of this op, and no policy of its own: that of this op counts within it. The log has
-  /// its lines around those of this op.
+  /// It has the name and declarations of this op, and no policy of its own: this op's policy counts within it. The
+  /// log has its lines around those of this op.
   ///
   /// - Parameter names: The names at that place, by the op's own. Other keys stay as they are.
   /// - Returns: The op for that place.
@@ -38,7 +38,7 @@ package final class RenamedKeysBody: OpBody {
   package var inner: Op? { wrapped }
   package var mayBeBusy: Bool { wrapped.mayBeBusy }
 
-  /// The same for another op, such as this one with arguments.
+  /// The renaming for another op, such as this one with arguments.
   package func renaming(_ other: Op) -> any OpBody { RenamedKeysBody(other, names) }
 
   package func codeForm() throws -> CodeForm? {
@@ -69,7 +69,7 @@ package final class RenamedKeysBody: OpBody {
       if let error = task.error { return context.end(error) }
       for entry in bucket.entries {
         let own = bucket.keys.name(of: entry.key)
-        // What it was given, and left as it was.
+        // A key that it was given, and left as it was.
         if let before = given[entry.key], before == entry.value, !gives.contains(own) { continue }
         let key = names[own].map { bucket.key($0) } ?? entry.key
         context.set(key, bucket.shown(entry.value, of: entry.key))

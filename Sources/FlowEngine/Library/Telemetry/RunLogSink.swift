@@ -173,7 +173,7 @@ public enum RunLogLevel: String, Sendable, CaseIterable, Comparable {
   case trace
   /// Starts and successful ends of ops, groups, cases, transitions, programs and requests.
   case debug
-  /// What ops log, and the starts and successful ends of runs.
+  /// The messages of ops, and the starts and successful ends of runs.
   case info
   /// Stops, and undos that succeed.
   case notice

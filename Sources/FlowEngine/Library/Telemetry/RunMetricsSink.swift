@@ -75,7 +75,7 @@ public final class RunMetricsSink: RunSink, RecordSink {
     metrics.record(gauge: "flow.runs.active", dimensions: [], value: Double(activeCount))
   }
 
-  /// Whether the finish is that of an op which wasn't executed.
+  /// Whether the finish belongs to an op which wasn't executed.
   private func endsKept(_ record: LogRecord, in log: EventLog) -> Bool {
     if kept.isEmpty { return false }
     return kept.remove(Place(log: ObjectIdentifier(log), id: log.id(of: record))) != nil

@@ -280,8 +280,8 @@ public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: Transit
   ///
   /// - Parameters:
   ///   - dsl: The steps with their transitions.
-  ///   - anyStepFirst: Whether transitions of the any-step take precedence over a step's own, as in
-  ///     the seed.
+  ///   - anyStepFirst: Whether transitions of the any-step take precedence over a step's own, as they do for
+  ///     FlowKit.
   public init(_ dsl: MachineDSL<Builder>, anyStepFirst: Bool = false) {
     self.dsl = dsl
     self.anyStepFirst = anyStepFirst

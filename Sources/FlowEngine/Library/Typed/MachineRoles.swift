@@ -32,7 +32,7 @@ public protocol StateReducer<StepResult, State, Output> {
   associatedtype StepResult
   /// The type of the states.
   associatedtype State
-  /// The type of the machine's result; by default that of the states.
+  /// The type of the machine's result; by default the states' type.
   associatedtype Output = State
 
   /// Determines the effect of a step's result on the state; may wait.

@@ -131,7 +131,7 @@ enum ObjectForm<Content>: ContentForm {
   }
 }
 
-/// A Sendable form of an op, which any thread may use, such as in a global constant: makes a new op for each
+/// A Sendable form of an op, which any thread may use, for example from a global constant: makes a new op for each
 /// flow and run.
 ///
 /// ```swift

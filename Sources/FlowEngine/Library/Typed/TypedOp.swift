@@ -15,7 +15,7 @@ public protocol OpDefinition: OpConvertible {
 public struct OpConfiguration: Sendable {
   /// The name in lines and errors; nil for the name of its type.
   public var name: ByteString?
-  /// What the op does, for people.
+  /// The purpose of the op, for people.
   public var doc: ByteString?
   /// The key under which a group passes an item; nil for the only input.
   public var primaryInput: ByteString?

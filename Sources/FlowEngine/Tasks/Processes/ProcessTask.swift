@@ -24,7 +24,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     self.init(request, check: check, at: nil, on: loop)
   }
 
-  /// The same for a program that the log shows at `place`.
+  /// Makes a task for a program that the log shows at `place`.
   package init(_ request: ProcessRequest, check: Bool, at place: WorkPlace?, on loop: EventLoop) {
     let request = request.continuing(place)
     self.request = request
@@ -134,12 +134,12 @@ extension LoggedWork {
 }
 
 extension ProcessRequest {
-  /// The same with the trace of the place in its environment, unless the environment is changed in that.
+  /// The request with the trace of the place in its environment, unless the environment is changed in that.
   func continuing(_ place: WorkPlace?) -> ProcessRequest {
     guard let trace = place?.trace, environment["TRACEPARENT"] == nil else { return self }
     var request = self
     request.environment["TRACEPARENT"] = .some(trace.context.traceparent(of: trace.span))
-    // That of this process may belong to another trace.
+    // The variable of this process may belong to another trace.
     if request.environment["TRACESTATE"] == nil {
       request.environment["TRACESTATE"] = .some(trace.context.state)
     }

@@ -126,7 +126,7 @@ final class FlowChecker: BlueprintVisitor {
       }
     }
     apply(op.gives, of: op)
-    // What an op of a graph sets, it declares.
+    // An op of a graph declares all that it sets.
     if !op.hasGives, data.undeclared == nil, flows.last?.isGraph != true {
       data.undeclared = op.name
     }

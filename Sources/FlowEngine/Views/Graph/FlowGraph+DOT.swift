@@ -2,7 +2,7 @@ extension Flow {
   /// The blueprint as a graph in DOT, the language of Graphviz.
   ///
   /// Ops are nodes, one for each place; groups, nested flows, parallel and final steps are boxes;
-  /// cases are labelled edges. The same flow always results in the same text, which ends in one
+  /// cases are labelled edges. A flow always results in the same text, which ends in one
   /// line break. U+FFFD replaces bytes of names that are no UTF-8.
   public func dot() -> ByteString { FlowGraphBuilder.graph(of: self).dot }
 }

@@ -1,7 +1,7 @@
 extension Flow {
-  /// The blueprint as a flowchart in Mermaid, with the same parts as in `dot()`.
+  /// The blueprint as a flowchart in Mermaid, with the parts of `dot()`.
   ///
-  /// The same flow always results in the same text, which ends in one line break. In names, `#NN;`
+  /// A flow always results in the same text, which ends in one line break. In names, `#NN;`
   /// replaces everything that Mermaid could interpret, and U+FFFD replaces bytes that are no UTF-8.
   public func mermaid() -> ByteString { FlowGraphBuilder.graph(of: self).mermaid }
 }

@@ -76,7 +76,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     var ends = Tails()
   }
 
-  /// Starts a graph: with `outcomes` that of a run, else of the blueprint alone.
+  /// Starts a graph: with `outcomes` one of a run, else of the blueprint alone.
   private init(_ op: Op, _ outcomes: RunOutcomes?, secrets: SecretTexts?) {
     graph = FlowGraph(title: [])
     self.outcomes = outcomes

@@ -1,4 +1,4 @@
-/// The form of a machine's graph in DOT; by default as in the seed.
+/// The form of a machine's graph in DOT; by default FlowKit's.
 public struct MachineDOTOptions: Sendable {
   /// The direction of the graph.
   public enum Direction: String, Sendable, CaseIterable {

@@ -130,7 +130,7 @@ final class ProgressLog {
 /// nesting, and no number of children, needs recursion.
 struct ProgressNodes {
   static let none: Int32 = -1
-  /// What encloses all runs.
+  /// The node that encloses all runs.
   static let top: Int32 = 0
 
   private var nodes: ContiguousArray<ProgressNode> = [ProgressNode()]

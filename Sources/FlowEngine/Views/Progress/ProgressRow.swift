@@ -2,7 +2,7 @@ internal import FlowSystem
 
 /// A row of a `ProgressTree`: an execution in progress, or a step that has ended. Texts have no secrets.
 package struct ProgressRow: Sendable, Equatable {
-  /// What a row is about.
+  /// The subject of a row.
   package enum Kind: Sendable, Equatable {
     /// A flow, or a run of one.
     case flow
@@ -12,13 +12,13 @@ package struct ProgressRow: Sendable, Equatable {
     case op
     /// A step of a flow that has ended.
     case endedStep
-    /// The undo of an op; `name` is that of the op.
+    /// The undo of an op; `name` is the op's.
     case undo
     /// An undo that has ended.
     case endedUndo
   }
 
-  /// What the row is about.
+  /// The subject of the row.
   package var kind: Kind
   /// How many of the rows above enclose it.
   package var depth: Int
@@ -27,10 +27,10 @@ package struct ProgressRow: Sendable, Equatable {
   package var name: ByteString
   /// Seconds from its start to now; of a step that has ended, to its end.
   package var seconds: Double
-  /// Of a group, the items that have ended by themselves; of a flow, such steps; of an op, what it has
+  /// Of a group, the items that have ended by themselves; of a flow, such steps; of an op, the number that it has
   /// reported with `ctx:progress`.
   package var done: Double?
-  /// What `done` reaches at the end; nil if that isn't known.
+  /// The number that `done` reaches at the end; nil if that isn't known.
   package var total: Double?
   /// How many items of a group are executing; nil for other rows.
   package var running: Int?
@@ -151,7 +151,7 @@ struct RemainingTime {
       shown = nil
       return nil
     }
-    // What has been done since the last change counts, but no more than such a change.
+    // Work since the last change counts, but no more than such a change.
     let since = min(rate * (seconds - last.time), last.step * 0.9)
     let estimate = max(0, 1 - share - since) / rate
     let left = follow(estimate, at: seconds)

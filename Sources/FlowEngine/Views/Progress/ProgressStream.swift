@@ -13,10 +13,10 @@ public struct RunProgress: Sendable, Equatable {
   /// How much of that execution is done: items of a group, steps of a flow, units that an op reports; nil if that isn't
   /// known.
   public var done: Double?
-  /// What `done` reaches at the end; nil if that isn't known.
+  /// The number that `done` reaches at the end; nil if that isn't known.
   public var total: Double?
-  /// What that execution does: the command of its program, the method and URL of its request, or the last transition of
-  /// a machine; nil if none of these applies.
+  /// The work of that execution: the command of its program, the method and URL of its request, or the last
+  /// transition of a machine; nil if none of these applies.
   public var message: ByteString?
 }
 
@@ -79,7 +79,7 @@ extension Run {
   }
 }
 
-/// What the reader of a stream and its source on the loop know of each other.
+/// The knowledge that the reader of a stream and its source on the loop have of each other.
 // Unchecked: `source` is set before the stream is returned, and then only used on the loop's thread.
 private final class ProgressDemand: @unchecked Sendable {
   /// The first element waits to be read.

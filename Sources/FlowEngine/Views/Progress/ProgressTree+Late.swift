@@ -5,8 +5,8 @@ internal import FlowLoop
 // would have if it had followed all from the start: it also reads the logs of ended runs with failures, and it
 // begins earlier when a log is about to drop events, or when too many ended runs have failures.
 extension ProgressTree: RunWatch {
-  /// Follows runs once the loop has been executing some without a pause for this long. The clock of the loop
-  /// has to be that of the system; the tree must not be among its sinks.
+  /// Follows runs once the loop has been executing some without a pause for this long. The loop has to have the
+  /// system's clock; the tree must not be among its sinks.
   ///
   /// - Parameter delay: The time in nanoseconds.
   package func followLate(after delay: Int64) {
@@ -128,9 +128,9 @@ struct RunEnd {
   }
 }
 
-/// What a tree knows as long as it follows no runs, because none is executed for long.
+/// The state of a tree as long as it follows no runs, because none is executed for long.
 final class LateFollowing {
-  /// A run that has ended, and whose log has failures, or is that of the op that has started such a run.
+  /// A run that has ended, and whose log has failures, or is the one of the op that has started such a run.
   struct EndedRun {
     let log: EventLog
     let id: UInt64

@@ -1,5 +1,5 @@
 extension ProgressTree {
-  /// What may have a row, and how soon.
+  /// An execution that may have a row, and how soon.
   private struct Candidate {
     enum Content {
       case node(Int32)
@@ -221,7 +221,7 @@ extension ProgressTree {
     case .endedStep, .endedUndo: break
     }
     if node.kind != .flow, let share = row.executedShare {
-      // What was done in an earlier attempt is done again.
+      // The work of an earlier attempt is done again.
       let seconds = Double(max(0, time - (node.attemptStart ?? node.start))) / 1e9
       row.remaining = estimates[index, default: RemainingTime()].update(share, at: seconds)
     }

@@ -1,4 +1,4 @@
-/// What the runs of a loop execute now, for a live display: a sink of their logs.
+/// The present work of a loop's runs, for a live display: a sink of their logs.
 ///
 /// It follows the starts and ends in the logs, and makes rows when they are asked for. An op that starts and
 /// ends with nothing in between gets no node. Confined to its loop's thread. Add it to

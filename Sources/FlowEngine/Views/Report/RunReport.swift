@@ -237,7 +237,7 @@ extension Run {
 
 // The tables of a report.
 extension RunReport {
-  /// What was undone, what couldn't be, and what is being undone.
+  /// Appends the undone ops, those that couldn't be, and those that are being undone.
   static func appendUndos(
     _ numbers: RunStatistics, of run: RunSpans, to text: inout MarkdownText
   ) {

@@ -1,4 +1,4 @@
-/// What a run waited for: the executions that determined its duration, one after another.
+/// The waits of a run: the executions that determined its duration, one after another.
 ///
 /// It is found from the end of the run backwards. Before the end of a flow or group comes the child that
 /// ended last; before the start of an item comes the item whose end made room for it. The times of all parts
@@ -45,7 +45,7 @@ package struct CriticalPath {
   package private(set) var parts: [Part] = []
 
   let run: RunSpans
-  /// What ended in each span, in the order of the ends.
+  /// The ends in each span, in their order.
   private var ends: ContiguousArray<ContiguousArray<End>>
   private var places: [Place: Int32] = [:]
   private var placeOfSpan: [Int: Int32] = [:]
@@ -252,7 +252,7 @@ extension CriticalPath {
   /// Stretches of the path one after another that belong to one place of the flow: a group with its items,
   /// or one execution with its retries.
   package struct Step {
-    /// What took most of the step.
+    /// The kind of work that took most of the step.
     package let kind: Kind
     /// The index of the execution that took the longest part of it.
     package let longest: Int

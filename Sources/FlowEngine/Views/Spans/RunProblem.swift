@@ -1,11 +1,11 @@
-/// What went wrong in a run, once for all ops of one name with the same message.
+/// A problem of a run, once for all ops of one name with the same message.
 package struct RunProblem {
   package enum Kind: Hashable {
     /// The ops have failed.
     case failed
     /// The ops couldn't be undone.
     case undoFailed
-    /// The ops have succeeded after failed attempts; the message is that of the last failed one.
+    /// The ops have succeeded after failed attempts; the message is the last failed one's.
     case recovered
 
     /// Its place in lists.
@@ -108,7 +108,7 @@ package struct RunProblem {
     }
   }
 
-  /// Whether the error of each span is that of a span within it.
+  /// Whether the error of each span comes from a span within it.
   private static func failuresPassedOn(in run: RunSpans) -> [Bool] {
     var passedOn = [Bool](repeating: false, count: run.spans.count)
     for span in run.spans where span.outcome == .failed {

@@ -23,7 +23,7 @@ package struct RunSpans: Sendable {
   /// The names of lanes of other nodes.
   package internal(set) var lanes: [UInt8: ByteString] = [:]
 
-  /// The name of a lane: `worker 3`, or that of a worker of another node.
+  /// The name of a lane: `worker 3`, or the name of a worker of another node.
   package func name(ofLane lane: UInt8) -> ByteString { lanes[lane] ?? "worker \(lane)" }
 
   /// The name of the run.
@@ -34,7 +34,7 @@ package struct RunSpans: Sendable {
   package let started: Int64
   /// Whether the run has neither succeeded nor failed.
   package let isRunning: Bool
-  /// What its log has dropped.
+  /// The limit of its log, with the number of dropped events.
   package let bound: LogBound
   private let secrets: SecretTexts
   private let runIDs: ContiguousArray<ByteString>

@@ -55,11 +55,11 @@ package struct Span: Sendable {
   package internal(set) var outcome = Outcome.running
   /// The worker that executes it, counted from 1; 0 for the loop itself.
   package internal(set) var lane: UInt8
-  /// The index of the log that has its events, among the runs' ids: 0 is that of the run itself.
+  /// The index of the log that has its events, among the runs' ids: 0 is the run's own.
   package let log: UInt32
   /// The index of its own log, when it is a run that an op has started and whose log is kept; else 0.
   var ownLog: UInt32 = 0
-  /// Whether it is in the log of a run that an op has started: its id is that of this log.
+  /// Whether it is in the log of a run that an op has started: its id is this log's.
   package var isInChildRun: Bool { log != 0 }
   /// Whether what encloses it counts it as an item: the other spans have places of their own.
   let isItem: Bool
@@ -133,12 +133,12 @@ struct SpanFailure: Sendable {
 ///
 /// It isn't a span itself: numbers of ops are about what the script executes for its result.
 package struct SpanUndo: Sendable {
-  /// The index of the span that was undone; of the op of a machine's step, which has its span in another log, that
-  /// of the machine.
+  /// The index of the span that was undone; of the op of a machine's step, which has its span in another log, the
+  /// machine's.
   package let parent: Int32
   /// The name of the op as lines show it.
   package let name: ByteString
-  /// Whether the span is that of the op.
+  /// Whether the span is the op's.
   package let isOfSpan: Bool
   package let start: Int64
   /// Its end; of an undo that executes the time of the view.

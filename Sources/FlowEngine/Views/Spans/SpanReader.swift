@@ -195,7 +195,7 @@ struct SpanReader {
       spans[Int(reader.root)].kind = kind
       return
     }
-    // What executed an item was lost: the item starts again.
+    // The worker or node that executed an item was lost: the item starts again.
     if let known = reader.known[id], spans[Int(known)].outcome == .running { return }
     let parent = reader.parent(of: record)
     closeGroup(of: parent, at: time)
@@ -254,7 +254,7 @@ struct SpanReader {
   ) {
     let span = spans[Int(index)]
     guard span.outcome == .running else { return }
-    // What is kept took its time in another run.
+    // A kept op took its time in another run.
     let isKept = span.keptLine >= 0 && outcome == .succeeded
     let time = isKept ? span.start : max(time, span.start)
     spans[Int(index)].end = time

@@ -110,7 +110,7 @@ struct SummaryWriter {
     }
   }
 
-  /// The names before that of an op: those of the ops that have started the runs around it, and `itemsPrefix`.
+  /// The names before an op's: those of the ops that have started the runs around it, and `itemsPrefix`.
   mutating func prefix(of scope: UInt32) -> ByteString {
     let prefix = prefix + itemsPrefix(of: scope)
     return prefix.count > Self.longestPrefix ? "…/" : prefix
@@ -119,8 +119,8 @@ struct SummaryWriter {
   /// Runs can have started each other in a row of any length.
   private static let longestPrefix = 1000
 
-  /// The names of the items of groups that a scope is in, and that of the op that has started a run, each with `/` after
-  /// it: the name of an op within an item isn't unique.
+  /// The names of the items of groups that a scope is in, and the name of the op that has started a run, each with
+  /// `/` after it: the name of an op within an item isn't unique.
   private mutating func itemsPrefix(of scope: UInt32) -> ByteString {
     if let known = itemsPrefixes[scope] { return known }
     // Scopes can be nested to any depth: the outermost ones are made first.
@@ -220,7 +220,7 @@ public struct SummaryOptions: Sendable {
   /// Whether strings are shown whole, however long; else `FlowValue.logLimit` characters of each value.
   public var full: Bool
 
-  /// Makes options of a summary; by default it is as in the seed.
+  /// Makes options of a summary; by default it is Flow-iOS's.
   public init(time: Time = .clock, durations: Bool = false, full: Bool = false) {
     self.time = time
     self.durations = durations
