@@ -28,7 +28,7 @@ local folders = {
   { "progress", "Progress", "A tree on the terminal shows what runs execute now." },
   { "testing", "Tests of scripts", "The module `flow.testing` runs ops on a virtual clock." },
   { "cli", "The command line", "The program behaves like `lua5.4` and adds options." },
-  { "attack", "Attacks", "What a hostile script tries is refused, stopped or harmless." },
+  { "attack", "Attacks", "Attacks of a hostile script are refused, stopped or harmless." },
   { "tools", "Development tools", "Debuggers and coverage tools work in all code of a script." },
   { "system", "Scarce resources", "Scripts survive missing memory, threads and descriptors." },
   { "fuzz", "Random tests", "Random input and long runs keep the guarantees of this page." },

@@ -228,8 +228,8 @@ final class CSVRows: TextIterator {
     case leftOut
   }
 
-  /// What follows where there is no row. Throws the problem of one, or reports it; the next call reads what follows it.
-  /// Without names of the columns nothing can.
+  /// Finishes a call where there is no row. Throws the problem of one, or reports it; the next call reads the row
+  /// after it. Without names of the columns nothing can.
   private func finish(
     _ row: CSVRow, _ place: CSVPlace, _ host: ScriptHost, _ call: LuaCall
   ) throws -> Finish {

@@ -157,7 +157,7 @@ extension ScriptHost {
     }
   }
 
-  /// The same error with a new table, as one of an op, so that a script catches the error that the
+  /// The error with a new table, as one of an op, so that a script catches the error that the
   /// run shows.
   func withTable(_ error: FlowError, of context: OpContext?) -> FlowError {
     let traced = error.with {
@@ -262,9 +262,9 @@ extension ScriptHost {
 
   /// An error that came out of Lua, such as from `LuaVM.call`, as one of the engine.
   ///
-  /// The error of a run that a script has raised is that error; if Swift code threw it, as in an op or a
-  /// function that the script called, that is its `underlying`. Any other value is the payload of a new
-  /// error. On the thread of the host.
+  /// The error of a run that a script has raised is that error; if Swift code threw it, in an op or a function that
+  /// the script called, that is its `underlying`. Any other value is the payload of a new error. On the thread of
+  /// the host.
   public func flowError(from error: any Error) -> FlowError {
     guard let error = error as? LuaError, let value = ownValue(of: error) else {
       return .from(error)
@@ -381,12 +381,12 @@ extension LuaError: ErrorWithKind {
 }
 
 extension FlowError {
-  /// The same error with its table for scripts.
+  /// The error with its table for scripts.
   func with(payload table: LuaReference, on loop: EventLoop) -> FlowError {
     with { $0.payload = ConfinedValue(.opaque(ScriptValue(table)), on: loop) }
   }
 
-  /// The same timeout with the place of the stopped code, from the stack at that time.
+  /// The timeout with the place of the stopped code, from the stack at that time.
   func located(by traceback: ByteString) -> FlowError {
     guard limit != nil, place == nil, let place = Self.place(in: traceback) else {
       return self

@@ -178,7 +178,7 @@ struct FlowBindings {
     return (flow, arguments)
   }
 
-  /// The same for a call that describes it: then the script may end without a run of it.
+  /// The flow of a call that describes it: then the script may end without a run of it.
   private func described(_ call: LuaCall, _ function: String) throws -> (Flow, Arguments) {
     let found = try builder(call, function)
     host.ending.describesFlows = true

@@ -110,7 +110,7 @@ struct DispatcherBindings {
 }
 
 extension Options {
-  /// What makes the labels of a group's items: the key of a field of each, or a function.
+  /// The maker of the labels of a group's items: the key of a field of each, or a function.
   func label(_ name: ByteString) throws -> ((FlowValue) throws -> ByteString?)? {
     let labels = ItemLabels(host: arguments.host)
     switch value(name) {

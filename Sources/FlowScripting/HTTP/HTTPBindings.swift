@@ -52,7 +52,7 @@ struct HTTPBindings {
   /// The short forms: functions with the names of methods.
   static let methods: [String] = ["get", "head", "delete", "post", "put", "patch"]
 
-  /// Starts a request: a URL, a table, or a URL and a table; `method` is that of a short form, and
+  /// Starts a request: a URL, a table, or a URL and a table; `method` is a short form's, and
   /// `client` has the fields that its requests have in common.
   func startRequest(
     _ arguments: Arguments, _ call: LuaCall, method: String? = nil, client: ScriptClient? = nil

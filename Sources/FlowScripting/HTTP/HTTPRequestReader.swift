@@ -66,7 +66,7 @@ struct HTTPRequestReader {
     index = 1
   }
 
-  /// Reads the arguments of a call; `method` is that of a short form, whose first argument is the URL,
+  /// Reads the arguments of a call; `method` is a short form's, whose first argument is the URL,
   /// and `defaults` are the fields of a client, for those that the table doesn't have.
   init(_ arguments: Arguments, method: String?, defaults: Options? = nil) throws {
     self.arguments = arguments

@@ -36,7 +36,7 @@ struct HTTPResponseBindings {
     }
   }
 
-  /// What a response has beside its methods.
+  /// The fields of a response beside its methods.
   static let fields: [String] = [
     "status", "ok", "url", "version", "elapsed", "saved", "body", "headers", "timings",
   ]
@@ -296,7 +296,7 @@ final class HTTPProgress: TaskObserver {
   /// The request; set before it starts.
   var work: HTTPWork?
   private var running: AnyFlowTask?
-  /// What came during a call that waits: only the latest counts.
+  /// The progress that came during a call that waits: only the latest counts.
   private var next: (done: Int64, total: Int64?)?
 
   init(_ host: ScriptHost, _ function: LuaReference, origin: UInt64) {

@@ -42,7 +42,7 @@ extension ScriptHost {
     guard chunk.loop === loop else { return }
     let tasks = chunk.tasks
     var stalls = StallPass(times: 2)
-    // As in `cancelEverything`.
+    // Like `cancelEverything`.
     var rounds = 100
     while !tasks.isEmpty, rounds > 0 {
       rounds -= 1
@@ -197,7 +197,7 @@ extension ScriptHost {
       }
       let places = owner == "flow" && !isMethod ? ["module", "flow"] : [owner]
       let text = places.lazy.compactMap { reader.text(last, of: $0) }.first
-      // The same word may be a method or an option of something else.
+      // A word may also be a method or an option of something else.
       let others = words.count == 1 ? reader.entries(named: last, notOf: places) : []
       if text != nil || !others.isEmpty {
         if text == nil, others.count == 1 { return ByteString(others[0] + "\n") }

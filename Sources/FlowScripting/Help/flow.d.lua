@@ -56,7 +56,7 @@ local flow = {}
 ---| "http" # The status of a response is a failure.
 ---| "network" # A request got no whole response.
 ---| "memory" # The memory limit was reached, or memory ran out.
----| "time" # The limit for everything that the script runs was exceeded: that of its time, or of its instructions.
+---| "time" # The limit for everything that the script runs was exceeded: its time, or its instructions.
 ---| "crashed" # The nodes that executed it were lost, three times.
 
 ---The thread on which an op's function runs: the main thread, or a worker, which is a Lua state of its
@@ -83,7 +83,7 @@ local flow = {}
 ---@field jitter? number A share of the delay, from 0 to 1, by which it is randomly lengthened or shortened; 0 by default.
 ---@field when? async fun(error: flow.Error, attempt: integer): boolean Returns whether there is another attempt, if the kind of the error allows one.
 
----What a kept run does when it is resumed, about an op that had started and not finished, or whose code or inputs
+---The treatment of an op by a resumed run, if it had started and not finished, or if its code or inputs
 ---have changed since it finished. `"repeat"` executes it again. `"once"` never does that by itself: the run stops with
 ---a question, and `--settle` says what became of it. Not for flows and machines, whose steps are kept one by one.
 ---@alias flow.Effect "repeat"|"once"
@@ -92,19 +92,19 @@ local flow = {}
 ---@class flow.CacheOptions
 ---@field expires? number Seconds after which a result isn't used any more.
 ---@field version? string|integer Results of another version aren't used.
----@field key? async fun(ctx: flow.Ctx, ...: any): string|number|boolean|table Returns a value that counts instead of the inputs, here and when a run is resumed; `false` for an execution without a cache. It gets a `ctx` like that of the op, in which it can read the data, and the bound arguments, and it runs on the main thread before the op. Its error fails the op, as does another result.
+---@field key? async fun(ctx: flow.Ctx, ...: any): string|number|boolean|table Returns a value that counts instead of the inputs, here and when a run is resumed; `false` for an execution without a cache. It gets a `ctx` like the op's, in which it can read the data, and the bound arguments, and it runs on the main thread before the op. Its error fails the op, as does another result.
 
 ---The policy of an op, flow or machine.
 ---@class flow.CommonPolicyOptions
 ---@field retry? integer|flow.RetryOptions A number of attempts, or a table of options.
 ---@field timeout? number Seconds per attempt, greater than 0. It stops an op that waits and one that is busy.
 ---@field grace? number Seconds that all cleanups together have after a stop; `math.huge` for no limit. The default is the value of `--grace`, or 30.
----@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like that of the op, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
+---@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like the op's, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
 
 ---The policy of one place in a flow. `effect`, `cache`, `memory` and `tags` are only for ops.
 ---@class flow.PolicyOptions: flow.CommonPolicyOptions
----@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
+---@field effect? flow.Effect A kept run's treatment of an op that may have been executed already; `"repeat"` by default.
 ---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
 ---@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` or `"remote"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
 ---@field tags? string|string[] Of an op with `thread = "remote"`: words such as `"gpu"`, at most 4; only nodes that have all of them (`--join URL --tags gpu,big`) execute it. A text may have several, with spaces or commas between them.
@@ -145,7 +145,7 @@ local flow = {}
 ---@field max_concurrent? integer How many items execute at the same time; 3 by default. An item that waits for its next attempt doesn't count.
 ---@field rate? integer|flow.Rate How many items start in a time, at most: a number per second, or `{ n, per = seconds }`. Further attempts at items count, too. Unlimited by default.
 ---@field hold_slot? boolean Whether an item that waits for its next attempt counts towards `max_concurrent`; false by default.
----@field label? string|fun(item: any): string? What lines, paths, errors and events show of an item after its index, as in `UploadOp #7 cat.png`: the field with this key of an item that is a table, or an item that is itself a string, number or boolean; or what a function returns, which is called for each item when the group starts and shouldn't wait. At most 40 characters; an item of a secret list has no label.
+---@field label? string|fun(item: any): string? The label that lines, paths, errors and events show of an item after its index, such as `cat.png` of `UploadOp #7 cat.png`: the field with this key of an item that is a table, or an item that is itself a string, number or boolean; or what a function returns, which is called for each item when the group starts and shouldn't wait. At most 40 characters; an item of a secret list has no label.
 ---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless `absent` is set.
 ---@field allow_empty? boolean Whether an empty list is allowed. Otherwise it is an error of kind `insufficient_input`.
 ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
@@ -180,7 +180,7 @@ local flow = {}
 ---@field stdin? string|"inherit"|"pipe"|{ file: string }|{ bytes: string } The program's input, empty by default: bytes; `"inherit"` for flowlua's own; `"pipe"` for what the script writes with `write`, not for an op; the content of a file. `{ bytes = "pipe" }` is that word as input.
 ---@field output? string A file for the program's standard output, made or emptied at its start; it grows as the program prints. `stdout` is nil then. Both paths are relative to flowlua's folder, not to `cwd`.
 ---@field tee? boolean Whether what isn't written to a file also appears in flowlua's output, line by line. While several programs do that, each line begins with the name of the op, or of the program outside of ops. With `capture = false` it isn't kept.
----@field cwd? string Its working directory; by default that of flowlua.
+---@field cwd? string Its working directory; by default flowlua's.
 ---@field env? table<string, string|false> Changes to the environment: a string sets a variable, false removes it.
 ---@field timeout? number Seconds of real time after which the program is stopped and fails with an error of kind `timeout`.
 ---@field grace? number Seconds between SIGTERM and SIGKILL when the program is stopped; 1 by default.
@@ -219,7 +219,7 @@ local flow = {}
 ---The place where a machine starts, and the options of its run.
 ---@class flow.MachineStartOptions: flow.StartOptions
 ---@field at? string The first step; by default the last one of `history`, or else the machine's start.
----@field history? string[] The steps entered so far, as in `run.history` and `ctx.history`; `flow.back` returns to them. `at` is added unless it is the last of them. Their results aren't known, so `flow.retry` performs the step again.
+---@field history? string[] The steps entered so far, as `run.history` and `ctx.history` have them; `flow.back` returns to them. `at` is added unless it is the last of them. Their results aren't known, so `flow.retry` performs the step again.
 
 ---A step of a machine: an op or function, and a list of `flow.on` and `flow.next`.
 ---@class flow.StepOptions
@@ -257,7 +257,7 @@ local flow = {}
 ---@field outcome? "succeeded"|"failed"|"cancelled" Of `program`, `request`, `wait` and `undo`: how it ended for its task.
 ---@field method? string Of `request` and `request_start`.
 ---@field url? string Of `request` and `request_start`: the URL, without user, password and query.
----@field status? integer Of `program` the exit status, of `request` that of the response.
+---@field status? integer Of `program` the exit status, of `request` the response's.
 ---@field signal? integer Of `program`: the signal that has ended it.
 ---@field pid? integer Of `program` and `program_start`: the number of its process.
 ---@field bytes? integer Of `request`: the size of the response's body, after decompression.
@@ -276,7 +276,7 @@ local flow = {}
 ---@field retry flow.RetryOptions? How often it is tried; a copy with all fields.
 ---@field timeout number? Seconds per attempt.
 ---@field grace number? Seconds for all cleanups together after a stop.
----@field effect flow.Effect What a kept run does about it when it may have been executed already.
+---@field effect flow.Effect A kept run's treatment of it when it may have been executed already.
 ---@field thread flow.OpThread The thread on which its function runs.
 ---@field memory integer? The bytes that each execution may allocate.
 ---@field tags string? The tags that a node needs to execute it, sorted, with spaces between them; nil without tags.
@@ -290,7 +290,7 @@ local Op = {}
 function Op:start(data, options) end
 
 ---Starts the op and waits until it has settled. A failure isn't raised: check `run.ok` or `run.error`. One that nothing
----looks at is reported when the script ends, also that of a run within an op.
+---looks at is reported when the script ends, also the failure of a run within an op.
 ---@async
 ---@param data? flow.Data The initial data.
 ---@param options? flow.StartOptions
@@ -483,7 +483,7 @@ function Machine:mermaid() end
 ---@field cancelled boolean Whether it was cancelled.
 ---@field result T? Of a task that has succeeded.
 ---@field error flow.Error? Of a task that has failed or was cancelled.
----@field index integer? Of `flow.when_any_finish` the index of the first task to settle, from 1 on; of `when_any_succeeds` that of the first to succeed.
+---@field index integer? Of `flow.when_any_finish` the index of the first task to settle, from 1 on; of `when_any_succeeds` the index of the first to succeed.
 local Task = {}
 
 ---Waits for the result. Raises the task's error when it fails or is cancelled, and the waiter's own
@@ -571,8 +571,8 @@ function Task:finally_on_success(fn, opts) end
 local ExecTask = {}
 
 ---Returns an iterator over the lines of a program as it prints them, for a generic `for`. It waits for each
----line and ends when both outputs have ended. A last line without a newline counts. What the program has
----printed before comes first; loops over the same program share its lines.
+---line and ends when both outputs have ended. A last line without a newline counts. Lines that the program has printed
+---before come first; loops over the same program share its lines.
 ---
 ---Lines that the loop returns aren't kept in `stdout` and `stderr`; after a `break` the rest is. A program
 ---that prints faster than the loop reads waits: at most 256 KiB are kept for the loop, or one line. There is
@@ -604,7 +604,7 @@ function ExecTask:close_stdin() end
 ---@field finished_early boolean Whether it ended because no case matched.
 ---@field dropped_events integer How many events its log has dropped because of `log_limit`.
 ---@field history string[]? Of a machine the steps that it has entered, including the current or last one.
----@field result any Its data, as in `data`; of a machine the value with which it has finished.
+---@field result any Its data, which `data` has too; of a machine the value with which it has finished.
 local Run = {}
 
 ---Returns the log as text, one line per event: what ran and when, what it wrote and logged, why it failed.
@@ -652,7 +652,7 @@ function Run:dot() end
 ---@field lane integer|string Where it executes: 0 on the main thread, the number of the worker, or the name of a worker of another node, `gpu1/3`.
 ---@field key string 26 characters that identify this execution: the same in all its attempts, and in each process that resumes a kept run, until it is undone; for file names, job names and idempotency keys.
 ---@field run flow.Run The run that the op belongs to.
----@field error flow.Error? In a cleanup the error with which the op is ending, in a final step or an undo that of its flow; nil after success.
+---@field error flow.Error? In a cleanup the error with which the op is ending, in a final step or an undo its flow's; nil after success.
 ---@field history string[]? In a function of a machine the steps that it has entered, including the current one; `start` accepts it to continue there.
 local Ctx = {}
 
@@ -829,7 +829,7 @@ local Ops = {}
 ---@field status integer? The status of a program that failed or was stopped, with `signal`, `stdout` and `stderr`; or of a response.
 ---@field headers table<string, string>? The headers of a response (kind `http`), by names in lower case.
 ---@field body string? The first 4096 bytes of a response (kind `http`).
----@field phase? "resolve"|"connect"|"tls"|"send"|"wait"|"receive" What a request was doing when it failed (kind `network`).
+---@field phase? "resolve"|"connect"|"tls"|"send"|"wait"|"receive" The phase in which a request failed (kind `network`).
 ---@field sent boolean? Whether the server may have received the request (kind `network`).
 ---@field signal integer? The signal that ended a program.
 ---@field others flow.Error[]? The errors of all tasks of `flow.when_any_succeeds`, in their order.
@@ -868,8 +868,8 @@ function flow.wrap(op, body) end
 function flow.new(name) end
 
 ---Makes a graph without ops: a flow whose ops start when their data is there, and run side by side. An op that needs a key
----runs after the one that gives it. Each op sees what it needs, the initial data that no op gives, and what it has set; it
----sets only what it gives. One op gives a key. A graph has no cases.
+---runs after the one that gives it. Each op sees what it needs, the initial data that no op gives, and its own changes;
+---it sets only what it gives. One op gives a key. A graph has no cases.
 ---@param name string Not empty.
 ---@param options? flow.GraphOptions
 ---@return flow.Flow graph
@@ -1030,7 +1030,7 @@ function flow.keep(options) end
 ---Permissions that `flow.sandbox` leaves to the process.
 ---@class flow.SandboxOptions
 ---@field read? string|string[] Files that may be read, and folders with all that is in them. A path must exist.
----@field write? string|string[] The same for reading, writing, making, renaming and removing of files.
+---@field write? string|string[] The files and folders of which reading, writing, making, renaming and removing are allowed.
 ---@field net? boolean Whether internet sockets may be made (TCP and UDP).
 ---@field run? boolean Whether programs may be started. They are in the sandbox, too.
 
@@ -1050,9 +1050,9 @@ function flow.sandbox(options) end
 ---@field insecure? boolean Whether servers of other nodes may be reached without TLS.
 ---@field shared? string|string[] Absolute paths of folders that are the same on all nodes, such as those of a file server: files in them aren't sent.
 
----Sets the server whose nodes execute ops with `thread = "remote"`, instead of that of `--remote` and
----`FLOWLUA_REMOTE`. Nothing is connected before the first such op starts; after that, a call is an error of kind `usage`.
----Fields that aren't given have the values of `--remote-timeout`, `--insecure` and `--remote-shared`.
+---Sets the server whose nodes execute ops with `thread = "remote"`, instead of the one of `--remote` and
+---`FLOWLUA_REMOTE`. Nothing is connected before the first such op starts; after that, a call is an error of kind
+---`usage`. Fields that aren't given have the values of `--remote-timeout`, `--insecure` and `--remote-shared`.
 ---@param options flow.RemoteOptions
 function flow.remote(options) end
 
@@ -1142,11 +1142,11 @@ function flow.requires(version) end
 
 ---Warns that a script uses something that a later version of a library won't have, for the library to call. The
 ---message has the line that has called the function of the library, or has read the field of its `__index`:
----`flowlua: warning: main.lua:12: uploads.send is deprecated since 2.0; use uploads.put`. Without such a line, as in the
----function of an op, it has that of this call. Each line is warned once, on standard error. With
+---`flowlua: warning: main.lua:12: uploads.send is deprecated since 2.0; use uploads.put`. Without such a line, for
+---example within the function of an op, it has the line of this call. Each line is warned once, on standard error. With
 ---`FLOWLUA_DEPRECATIONS=error` it is an error of kind `usage` there.
----@param name string What is deprecated, as scripts write it.
----@param advice string What to do instead: `"use uploads.put"`.
+---@param name string The deprecated name, as scripts write it.
+---@param advice string The advice what to do instead: `"use uploads.put"`.
 ---@param since? string The version of the library since when it is deprecated.
 function flow.deprecated(name, advice, since) end
 

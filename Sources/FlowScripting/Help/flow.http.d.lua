@@ -15,11 +15,11 @@ local http = {}
 ---@class flow.HTTPRequest
 ---@field url string? The URL, with `http:` or `https:`; for a client, a path after its `base`.
 ---@field method string? The method; `GET` without it, or `POST` with a body.
----@field query table<string, any>? What is added to the query of the URL: strings, numbers, booleans, secrets and lists of them, which have their name for each element.
+---@field query table<string, any>? Additions to the query of the URL: strings, numbers, booleans, secrets and lists of them, which have their name for each element.
 ---@field headers table<string, any>? Lines of the header. One with a secret, or the text of one, is sent to no other server, when a response redirects there.
 ---@field json any A value whose JSON is the body.
 ---@field body string|flow.Secret|nil The body.
----@field form table<string, any>? Fields of a form, as in `query`.
+---@field form table<string, any>? Fields of a form, in the form of `query`.
 ---@field files table<string, any>? Files of a form, which is sent in parts: the bytes of a file, or `{ path =, type =, name = }` for one that is read while it is sent, or `{ body =, type =, name = }`; or a list of these.
 ---@field upload string|{ path: string, from: integer?, size: integer? }|nil The path of a file that is sent while it is read; or a part of it: `from` is the number of bytes before it, 0 by default, and without `size` it is all that follows.
 ---@field auth string|flow.Secret|{ user: string, password: string|flow.Secret }|nil A bearer token, or a user and a password.
@@ -31,8 +31,8 @@ local http = {}
 ---@field resume boolean? Whether an interrupted download to that file continues, if the server has the same content.
 ---@field max_bytes integer? The most bytes of a body, after decompression; without it 64 MiB in memory and for each event of a stream, and no other limit for files and streams.
 ---@field redirects integer? The most redirects that are followed; 10 without it.
----@field proxy string|false|nil A proxy, or `false` for none; without it that of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
----@field ca string? A file with the certificates that are trusted; without it that of `SSL_CERT_FILE`, or the system's.
+---@field proxy string|false|nil A proxy, or `false` for none; without it the one of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
+---@field ca string? A file with the certificates that are trusted; without it the file of `SSL_CERT_FILE`, or the system's.
 ---@field cert string? A file with the client's certificate.
 ---@field key string? A file with the key of that certificate.
 ---@field insecure boolean? Whether the server's certificate isn't checked.
@@ -47,7 +47,7 @@ local http = {}
 ---@field status integer The status.
 ---@field ok boolean Whether the status is from 200 to 299.
 ---@field headers table<string, string> The lines of the header by names, whatever their case. Values of one name are joined by `, `.
----@field body string The body; empty when it was saved. Reading that of a stream is an error.
+---@field body string The body; empty when it was saved. Reading a stream's is an error.
 ---@field url string The URL, after redirects.
 ---@field version string The version of the protocol.
 ---@field saved string? The path of the file that has the body.
@@ -76,8 +76,8 @@ local Response = {}
 ---@field id string? The last id that the server has given.
 ---@field retry number? The seconds after which to connect again.
 
----What the requests to a service have in common, and limits for them. It can be called as `flow.http`, and has
----the same short forms: `api.get(path)` or `api:get(path)`.
+---The fields that the requests to a service have in common, and limits for them. It can be called as `flow.http`, and
+---has the same short forms: `api.get(path)` or `api:get(path)`.
 ---@class flow.HTTPClient
 ---@overload fun(request: string|flow.HTTPRequest, options?: flow.HTTPRequest): flow.HTTPTask
 ---@field get fun(path: string, request?: flow.HTTPRequest): flow.HTTPTask

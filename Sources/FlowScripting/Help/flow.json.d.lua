@@ -24,7 +24,7 @@ local json = {}
 ---@class flow.JSONWriting
 ---@field indent integer? Spaces for each level, up to 16; without it the text is one line.
 ---@field sort boolean? With `false`, the members of an object aren't sorted by their keys.
----@field empty "object"|"array"|nil What an empty table without a mark is; an object without this option.
+---@field empty "object"|"array"|nil The form of an empty table without a mark; an object without this option.
 ---@field invalid "error"|"replace"|nil With `"replace"`, bytes that aren't UTF-8 become U+FFFD instead of being an error.
 ---@field ascii boolean? Whether all that isn't ASCII is escaped.
 ---@field secrets boolean? Whether the contents of secrets are written. The text is then a secret, too.

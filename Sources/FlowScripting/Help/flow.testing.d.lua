@@ -8,8 +8,8 @@ local testing = {}
 ---@class flow.TestOptions
 ---@field data any The initial data; for a machine, its state.
 ---@field replace table<string, flow.Op|table<string, any>|fun(ctx: flow.Ctx): any>? Replacements of ops, by name: an op, a function, or the data that the op gives. Replacements of a machine's steps, by name: an op, a function `(state, ctx)`, or the step's result.
----@field exec? "real"|async fun(argv: string[], options: flow.ExecOptions): string|flow.TestedProgram What happens instead of programs: a function is called, which may wait; `"real"` runs them. Without it, a program is an error.
----@field http? "real"|table<string, string|flow.TestedResponse|async fun(request: flow.TestedRequest): string|flow.TestedResponse>|async fun(request: flow.TestedRequest): string|flow.TestedResponse What responds to requests: responses or functions by method and URL (`"GET https://api.example/items"`), or a function for all; a string is a body. `"real"` sends them. Without it, a request is an error.
+---@field exec? "real"|async fun(argv: string[], options: flow.ExecOptions): string|flow.TestedProgram The replacement of programs: a function is called, which may wait; `"real"` runs them. Without it, a program is an error.
+---@field http? "real"|table<string, string|flow.TestedResponse|async fun(request: flow.TestedRequest): string|flow.TestedResponse>|async fun(request: flow.TestedRequest): string|flow.TestedResponse The responses to requests, or functions that make them, by method and URL (`"GET https://api.example/items"`), or a function for all; a string is a body. `"real"` sends them. Without it, a request is an error.
 
 ---A request that a test responds to.
 ---@class flow.TestedRequest

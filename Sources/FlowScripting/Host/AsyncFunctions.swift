@@ -37,7 +37,7 @@ extension ScriptHost {
     }
   }
 
-  /// The same for a closure without a result.
+  /// Makes a function of a closure without a result.
   public func makeAsyncFunction<each Argument: LuaValueConvertible>(
     _ name: String,
     _ body: @escaping (repeat each Argument) async throws -> Void
@@ -113,7 +113,7 @@ extension LuaClass {
       })
   }
 
-  /// The same for a method without a result.
+  /// Adds a method without a result.
   public func asyncMethod<each Argument: LuaValueConvertible>(
     _ name: String,
     _ body: @escaping (Object, repeat each Argument) async throws -> Void

@@ -18,7 +18,7 @@ package final class DeferredScriptHost {
   ///
   /// - Parameters:
   ///   - vm: The state, which must not have a host yet.
-  ///   - configuration: What scripts can use of the module.
+  ///   - configuration: The parts of the module that scripts can use.
   ///   - makeLoop: Makes the loop of the host.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   package init(

@@ -348,7 +348,7 @@ extension ScriptHost {
     return outer
   }
 
-  /// The same for the function of a task.
+  /// Makes the function of a task current.
   @inline(__always)
   private func enter(_ code: ScriptTask) -> Current {
     let outer = current
@@ -427,7 +427,7 @@ extension ScriptHost {
     return handle(outcome, owner, limits.deadline)
   }
 
-  /// The same for the function of a task.
+  /// Runs the function of a task.
   func runFiber(
     _ function: consuming LuaUniqueReference, of code: ScriptTask, after source: AnyFlowTask?
   ) -> Fiber? {

@@ -50,12 +50,12 @@ public final class ScriptCanceller: @unchecked Sendable {
   /// - Parameter reason: The reason, for errors and logs.
   public func cancel(reason: (any FlowText)? = nil) { cancel(reason: reason, host: nil) }
 
-  /// Cancels what a certain host runs, by its number, and nothing if it is closed; or that of any host.
+  /// Cancels the work of a certain host, by its number, and nothing if it is closed; or the work of any host.
   func cancel(reason: (any FlowText)?, host number: Int?) {
     cancel(.cancelled(reason: reason), host: number)
   }
 
-  /// The same because of another error, such as that of a time limit, which stops everything.
+  /// Cancels because of another error, such as a time limit's, which stops everything.
   package func cancel(_ error: FlowError, host number: Int? = nil) {
     let mailbox = monitor.locked { () -> Mailbox? in
       if let number, !isTaken || number != hosts { return nil }
@@ -134,8 +134,8 @@ public final class ScriptCanceller: @unchecked Sendable {
     return number
   }
 
-  /// Gives the canceller back, after its host was closed or couldn't be made. What has come too late doesn't
-  /// hold for the next host.
+  /// Gives the canceller back, after its host was closed or couldn't be made. A cancellation that has come too late
+  /// doesn't hold for the next host.
   func end() {
     monitor.locked {
       isTaken = false
@@ -166,7 +166,7 @@ public final class ScriptCanceller: @unchecked Sendable {
   }
 }
 
-/// What stops everything that a host runs: its canceller, and the limit of its time.
+/// The stops of everything that a host runs: its canceller, and the limit of its time.
 private final class ScriptLimits: HostService {
   /// Cancels what the host runs, from any thread; see `ScriptHost.canceller`.
   var canceller: ScriptCanceller?
@@ -218,7 +218,7 @@ extension ScriptHost {
   ///
   /// At its end everything that the host runs is stopped as by `ScriptCanceller.cancel`, busy code as well: runs,
   /// tasks and the code that executes or waits then, with an error of kind `time`. Cleanups and final steps run. The
-  /// time is that of the system, also on a loop with a virtual clock.
+  /// time is the system's, also on a loop with a virtual clock.
   ///
   /// ```swift
   /// host.timeLimit = .seconds(60)

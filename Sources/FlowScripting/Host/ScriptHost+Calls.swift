@@ -4,7 +4,7 @@
 /// Calls of Lua functions that have to end in time.
 extension ScriptHost {
   /// Calls a Lua function, which may wait, and stops it at a deadline: also code that is busy, that waits,
-  /// or that catches errors. What the function has started and waits for is stopped with it; a task that it
+  /// or that catches errors. A task that the function has started and waits for is stopped with it; one that it
   /// doesn't wait for continues without the deadline.
   ///
   /// ```swift
@@ -187,7 +187,7 @@ extension ScriptHost {
 final class LimitedCalls: HostService {
   /// A Lua function that calls another one and keeps all its results here.
   let runner: LuaReference
-  /// The same, which returns the first of them as well.
+  /// A Lua function like it, which returns the first of them as well.
   let returningRunner: LuaReference
   /// The results, by the numbers of the calls; nil before the end of a call.
   private var results: [Int64: [LuaValue]?] = [:]

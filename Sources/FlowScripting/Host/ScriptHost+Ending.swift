@@ -13,7 +13,7 @@ extension ScriptHost {
     case interrupted
   }
 
-  /// What is known about the end of the script, and what is said then.
+  /// The knowledge about the end of the script, and the lines that are written then.
   struct EndState {
     /// Set once the end of the process has been requested.
     var isTerminating = false
@@ -73,7 +73,7 @@ extension ScriptHost {
     onWarning(text)
   }
 
-  /// Warnings at the end of a script of what it has written in vain.
+  /// Warnings at the end of a script about options that it has written in vain.
   package var warningsAtEnd: [ByteString] {
     // A script that describes flows, or compares their code, needn't run them.
     if ending.describesFlows { return [] }
@@ -99,7 +99,7 @@ extension ScriptHost {
     cancelEverything(.cancelled(reason: reason))
   }
 
-  /// The same because of an error.
+  /// Cancels everything because of an error.
   func cancelEverything(_ error: FlowError) {
     events.onCancellation?(true)
     // Within one of them another one may begin.
@@ -159,8 +159,8 @@ extension ScriptHost {
   }
 
   /// Handles requests while ops execute that neither run Lua code nor wait. A signal cancels them; their
-  /// starter takes its request. What another thread cancels is left to Lua code and to the loop's next turn: an op that is
-  /// about to begin, as here, couldn't be stopped yet, and would be missed.
+  /// starter takes its request. Cancellations of another thread are left to Lua code and to the loop's next turn:
+  /// an op that is about to begin, as one is here, couldn't be stopped yet, and would be missed.
   func noteRequests() {
     // The signal of a cancellation is repeated until it is taken.
     if vm.takeAttention() { vm.onAttention?() }
@@ -259,7 +259,7 @@ extension ScriptHost {
       }
       return raise(error)
     case .interruption:
-      // Within an op it is that op's error, as in busy code.
+      // Within an op it is that op's error, as it is in busy code.
       if !vm.runsScheduledCoroutine {
         if let chunk {
           cancel(chunk, reason: Self.interruption)

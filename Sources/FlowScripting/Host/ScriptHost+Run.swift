@@ -24,15 +24,15 @@ extension ScriptHost {
   ///     of `EventLoop.cleanupGrace` afterwards.
   ///   - memoryLimit: The bytes that the state may use, and the copies of its results and those of its data,
   ///     each; nil for no limit.
-  ///   - output: The destination of what the script and its workers print; nil for that of `vmConfiguration`.
+  ///   - output: The destination of what the script and its workers print; nil for the one of `vmConfiguration`.
   ///   - canceller: Cancels the script from any thread, with a reason, also before this call: it then throws
   ///     at once. It must not belong to another host.
   ///   - vmConfiguration: The further settings of the Lua state, such as its libraries.
-  ///   - configuration: What the script may use of `flow`.
+  ///   - configuration: The parts of `flow` that the script may use.
   ///   - file: The file of the call, for a canceller that belongs to another host.
   ///   - line: The line of the call.
   ///   - setUp: Prepares the host before the script is loaded, on its thread: for ops and globals.
-  /// - Returns: What the script has returned, and its data at the end.
+  /// - Returns: The values that the script has returned, and its data at the end.
   /// - Throws: A `FlowError`: of kind `timeout` after the time limit, of kind `cancelled` when the calling task
   ///   was cancelled or the canceller was used, and otherwise the error of the script.
   public static func run(
@@ -133,7 +133,7 @@ private struct ScriptCall: Sendable {
     var room = vm.memoryLimit ?? .max
     let keep = try vm.makeFunction { call in
       for index in 0..<call.count {
-        // The same string may be returned many times.
+        // One string may be returned many times.
         room -= call.withBytes(index + 1) { $0.count } ?? 0
         if room < 0 { throw LuaError(.memory, "not enough memory") }
         results.append(try call.value(index + 1))

@@ -29,19 +29,20 @@ public final class ScriptHost {
     return currentRun?.workPlace
   }
   @exclusivity(unchecked) var current = Current()
-  /// The coroutine that was last continued after a wait, while it runs. Unmanaged, as in `Current`:
+  /// The coroutine that was last continued after a wait, while it runs. Unmanaged, like `Current`'s:
   /// the loop that runs it keeps it.
   @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
   /// The waits of the main chunk, and below C functions; see `pump`.
   var waitsInPlace = WaitsInPlace()
-  /// What is known about the end of the script.
+  /// The knowledge about the end of the script.
   var ending = EndState()
-  /// What the program that made the host does when something happens in it.
+  /// The reactions of the program that made the host when something happens in it.
   package var events = HostEvents()
   /// How runs are checked instead of executed; nil: they are executed.
   package var checking: Checking?
 
-  /// What a program does when something happens in its host: calls on the thread of the host, until the host is closed.
+  /// The reactions of a program when something happens in its host: calls on the thread of the host, until the host
+  /// is closed.
   package struct HostEvents {
     /// Another loop becomes active, so that signals can wake it.
     package var onLoopChange: ((EventLoop) -> Void)?
@@ -76,7 +77,7 @@ public final class ScriptHost {
   /// The kinds of objects that scripts hold; see `types`. Their file is on a floor above this one, and each call of a method
   /// needs them, so that they aren't looked up as a service.
   let objectTypes: AnyObject
-  /// What the files above this one keep; nil once the host was closed.
+  /// The services of the files above this one; nil once the host was closed.
   // Unchecked exclusivity: no access lasts into a call.
   @exclusivity(unchecked) var services: HostServices? = HostServices()
   /// The tasks that the running chunk of a session has started; nil outside of sessions.
@@ -97,7 +98,7 @@ public final class ScriptHost {
   var lane: FlowValue = .integer(0)
   /// Whether this is the host of a worker: its module has only the functions that work there.
   let isWorker: Bool
-  /// What scripts can use.
+  /// The parts that scripts can use.
   public let configuration: Configuration
 
   let binder = Binder()
@@ -115,7 +116,7 @@ public final class ScriptHost {
   /// - Parameters:
   ///   - vm: The state, whose configuration has the libraries of scripts.
   ///   - loop: The loop on which everything runs.
-  ///   - configuration: What scripts can use of the module.
+  ///   - configuration: The parts of the module that scripts can use.
   /// - Throws: A `LuaError` when memory runs out or the state is closed, and a `FlowError` when the loop
   ///   has no descriptor and the system gives none; see `Mailbox.open`.
   public convenience init(
@@ -208,7 +209,7 @@ public final class ScriptHost {
   /// Makes a function of the API callable from Lua.
   func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
 
-  /// The same for a table of methods.
+  /// Makes a table of methods callable from Lua.
   func bind(_ methods: LuaFields<BoundMethod>) -> LuaFields<LuaMethod> { binder.bind(methods) }
 
   private func installModule() throws {
@@ -223,7 +224,7 @@ public final class ScriptHost {
   }
 }
 
-/// What a program does for a script that has commands.
+/// The work of a program for a script that has commands.
 package struct ScriptCommandLine {
   /// Whether completions of the commands are printed, and nothing runs.
   package let completes: Bool
@@ -239,7 +240,7 @@ package struct ScriptCommandLine {
 /// A function of the API, as a function of the host.
 typealias BoundFunction = (ScriptHost, LuaCall) throws -> LuaAnswer
 
-/// The same for direct calls.
+/// A function of the API for direct calls.
 typealias BoundDirectFunction = (ScriptHost, LuaDirectCall) -> LuaDirectAnswer
 
 /// A function of the API in a table of methods; see `LuaMethod`.

@@ -2,7 +2,7 @@ internal import FlowEngine
 @_spi(Scripting) package import LuaVM
 
 extension ScriptHost {
-  /// What the scripts of a host can use, besides the libraries of their Lua state, which
+  /// The parts that the scripts of a host can use, besides the libraries of their Lua state, which
   /// `LuaConfiguration` has. Workers of the host have the same restrictions.
   ///
   /// A function that isn't allowed raises an error that names it and the host. Whether scripts can start
@@ -67,7 +67,7 @@ extension ScriptHost {
     ]
   }
 
-  /// What functions of the API do outside of the script.
+  /// The effects of functions of the API outside of the script.
   package enum Effect: String { case files, requests, programs }
 
   /// Whether the host allows an effect.
@@ -86,7 +86,7 @@ extension ScriptHost {
       call, "bad use of '\(function)' (the host of the script allows no \(effect.rawValue))")
   }
 
-  /// The same, and refuses it while flows are only checked.
+  /// Refuses a function as `checkAllowed` does, and while flows are only checked.
   func check(_ effect: Effect, _ call: LuaCall, _ function: String) throws {
     try checkAllowed(effect, call, function)
     try refuseWhileChecking(call, function)

@@ -35,7 +35,7 @@ public struct ScriptSource: Sendable, ExpressibleByStringLiteral {
 
 /// The results of a script that has run; see `ScriptHost.run`.
 public struct ScriptResult: Sendable {
-  /// What the script has returned, as copies.
+  /// The values that the script has returned, as copies.
   public let values: [PlainValue]
   /// The data at the end, which the script may have changed, as copies.
   public let data: PlainValue

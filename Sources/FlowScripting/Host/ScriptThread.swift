@@ -35,7 +35,7 @@ public final class ScriptThread: Sendable {
   /// - Parameters:
   ///   - name: The name of the thread.
   ///   - vmConfiguration: The settings of the Lua state.
-  ///   - configuration: What scripts may use of `flow`.
+  ///   - configuration: The parts of `flow` that scripts may use.
   ///   - canceller: The canceller of the host; nil for a new one. It must not belong to another host. After a
   ///     cancellation that has come already, nothing is prepared and its error is thrown.
   ///   - virtualClock: Whether the loop has a `VirtualClock`, so that sleeps take no time: for tests.
@@ -158,7 +158,7 @@ extension LoopService {
       do {
         try await operation(host)
       } catch {
-        // An error that came out of Lua may be that of the stop.
+        // An error that came out of Lua may be the stop's.
         let stop = host.flowError(from: error)
         throw stop.kind == .cancelled ? stop : error
       }

@@ -29,7 +29,8 @@ struct VersionBindings {
       }
       let (name, advice) = (try text(1), try text(2))
       let version = arguments.isNil(3) ? nil : try text(3)
-      // The caller of the function that calls this one; without one, as in the function of an op, that function.
+      // The caller of the function that calls this one; without one, for example within the function of an op, that
+      // function.
       try host.noteDeprecation(of: name, advice, since: version) {
         let position = call.position(level: 2)
         return position.isEmpty ? call.position : position
@@ -105,8 +106,8 @@ extension ScriptHost {
   /// the script that is calling.
   ///
   /// - Parameters:
-  ///   - name: What is deprecated, as scripts write it: `Account:deposit`.
-  ///   - advice: What to do instead: `use Account:add`.
+  ///   - name: The deprecated name, as scripts write it: `Account:deposit`.
+  ///   - advice: The advice what to do instead: `use Account:add`.
   ///   - version: The version of the program since when it is deprecated; nil says nothing about it.
   /// - Throws: An error to raise in the script if deprecations are refused.
   public func noteDeprecation(
@@ -117,7 +118,7 @@ extension ScriptHost {
     ) { vm.position }
   }
 
-  /// The same with the `file:line: ` that is needed unless deprecations are ignored.
+  /// Notes a deprecation with the `file:line: ` that is needed unless deprecations are ignored.
   func noteDeprecation(
     of name: ByteString, _ advice: ByteString, since version: ByteString?,
     at position: () -> ByteString

@@ -104,7 +104,7 @@ struct JSONBindings {
     }
   }
 
-  /// The error of a function for a text that isn't JSON, which may be that of a file. One of Lua, whose
+  /// The error of a function for a text that isn't JSON, which may come from a file. One of Lua, whose
   /// memory or stack is full, gets the names of place and function.
   func textError(
     _ call: LuaCall, _ error: any Error, in function: String, of path: ByteString? = nil

@@ -11,7 +11,7 @@ extension ScriptKeeping {
     }
   }
 
-  /// What was found out about the ops since the last call.
+  /// The findings about the ops since the last call.
   package func takeRehearsal() -> KeptRehearsal {
     if let keeper = keeper as? Keeper {
       defer { keeper.rehearsal = KeptRehearsal() }

@@ -19,7 +19,7 @@ package final class ScriptKeeping: RunMonitor {
   /// How long ago something was.
   package struct Age {
     package let seconds: Double
-    /// The same for people: `12h`.
+    /// The time for people: `12h`.
     package let text: ByteString
 
     package init(seconds: Double, text: ByteString) {
@@ -30,8 +30,8 @@ package final class ScriptKeeping: RunMonitor {
 
   /// Which ops are executed.
   ///
-  /// A name is that of an op, of an item (`UploadOp #40`) or of a step of a machine (`order.pay`), or a path of such
-  /// names (`publish/UploadOp #40`).
+  /// A name is the one of an op, of an item (`UploadOp #40`) or of a step of a machine (`order.pay`), or a path of
+  /// such names (`publish/UploadOp #40`).
   package enum Choice {
     /// Those that aren't known to have finished with the same code and inputs.
     case changed
@@ -69,7 +69,7 @@ package final class ScriptKeeping: RunMonitor {
     package var usesCache = true
     /// The text of the key by which secrets are kept, a long random one; without it no op that sets a secret is kept.
     package var storeKey: ByteString?
-    /// What became of ops that are executed only once: `done`, `again` or `fail`, by name.
+    /// The fates of ops that are executed only once: `done`, `again` or `fail`, by name.
     package var settlements: [ByteString: ByteString] = [:]
     /// How large the store may become, in bytes: when the script ends, the oldest other runs are removed.
     package var storeLimit = JournalStore.usualLimit
@@ -111,8 +111,8 @@ package final class ScriptKeeping: RunMonitor {
     self.warn = warn
   }
 
-  /// What all processes that execute the run have in common, and no other run has; and how many of them there were. nil
-  /// when no run has begun.
+  /// The lineage that all processes that execute the run have in common, and no other run has; and how many of them
+  /// there were. nil when no run has begun.
   package var lineage: (name: ByteString, epoch: Int64)? {
     kept.map { kept in
       let own = Self.lineage(kept.seed, kept.id, 1)
@@ -172,7 +172,8 @@ package final class ScriptKeeping: RunMonitor {
     (keeper as? Keeper)?.isSuspended = true
   }
 
-  /// What `flow.keep` says, as far as the person who runs the script doesn't. Throws if it comes too late.
+  /// Takes the options of `flow.keep`, as far as the person who runs the script gives none. Throws if it comes too
+  /// late.
   func adopt(folder: ByteString?, trustsCode: Bool, within: Age?) throws {
     options.within = options.within ?? within
     if let folder, !options.isFolderGiven, folder != options.folder {
@@ -265,7 +266,7 @@ package final class ScriptKeeping: RunMonitor {
     return kept
   }
 
-  /// What secrets are encrypted with, in a store.
+  /// The cipher of secrets, in a store.
   func cipher(of store: JournalStore) throws -> StoreCipher? {
     try options.storeKey.map { try StoreCipher(text: $0, of: store) }
   }
@@ -311,7 +312,7 @@ private final class RefusingKeeper: RunKeeper {
 
 /// How the runs of a host's script are kept.
 package final class HostKeeping: HostService {
-  /// What keeps them; nil for nothing.
+  /// The keeping of the runs; nil for none.
   fileprivate(set) var present: ScriptKeeping?
   /// How runs are kept that the script itself wants to be kept; nil, the default, refuses that.
   package var defaults: (() -> ScriptKeeping.Options)?
@@ -322,7 +323,7 @@ package final class HostKeeping: HostService {
 extension ScriptHost {
   package var hostKeeping: HostKeeping { service { HostKeeping() } }
 
-  /// What keeps the runs of the script; nil for nothing.
+  /// The keeping of the script's runs; nil for none.
   package var keeping: ScriptKeeping? { existing(HostKeeping.self)?.present }
 
   /// Keeps all runs that the script starts from now on.
@@ -383,7 +384,7 @@ extension ScriptKeeping {
     }
   }
 
-  /// Chooses the run in the order of the server: that of the working copy may be another one.
+  /// Chooses the run in the order of the server: the working copy's may be another one.
   private func choose(in copy: MirroredStore) throws {
     switch (options.choice, options.resumption) {
     case (_, .run(let id)): if isRehearsal || options.choice.isOfKeptRun { _ = try copy.fetch(id) }

@@ -232,7 +232,7 @@ struct StallPass {
         task.stopStalled()
         return true
       }
-      // The code of an old task may have begun late, such as that of a continuation.
+      // The code of an old task may have begun late, such as a continuation's.
       open = (owned?.all ?? loop.pendingTasks).filter { asked[$0.id, default: 0] < times }
       if open.isEmpty { return false }
     }

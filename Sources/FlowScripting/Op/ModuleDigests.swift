@@ -80,7 +80,7 @@ package final class ModuleDigests: HostService {
   }
 
   /// The modules of this name, and those that their texts require: those in Lua with their texts, and the names of
-  /// the others. What has no file is left out, as libraries of Lua are.
+  /// the others. Modules without a file are left out, as libraries of Lua are.
   package func sources(of names: [ByteString]) throws -> (lua: [ModuleSource], native: [ByteString])
   {
     var lua: [ModuleSource] = []

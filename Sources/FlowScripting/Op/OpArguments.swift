@@ -189,7 +189,7 @@ public struct OpOptions {
     try luaFields(name)?.map { ($0.name, FlowValue($0.value)) }
   }
 
-  /// The same as Lua has them.
+  /// The fields as Lua has them.
   package func luaFields(_ name: some FlowText) throws -> [(name: ByteString, value: LuaValue)]? {
     guard let table = try options.table(name.byteString) else { return nil }
     let vm = options.arguments.host.vm

@@ -183,7 +183,7 @@ extension Op {
   /// The thread on which its function runs.
   fileprivate var thread: OpThread { (body as? WorkerOpBody)?.thread ?? .main }
 
-  /// What a node has to have that executes it, as text; nil for any node.
+  /// The tags that a node needs in order to execute it, as text; nil for any node.
   fileprivate var tags: ByteString? {
     guard let body = body as? WorkerOpBody, body.thread == .remote, !body.tags.isEmpty else {
       return nil
@@ -193,7 +193,7 @@ extension Op {
 }
 
 extension LuaVM {
-  /// Keys with their types, as in `flow.op`.
+  /// Keys with their types, in the form of `flow.op`.
   func table(of declarations: [Declaration]) throws -> LuaReference {
     try makeTable(
       fields: declarations.map { declared in

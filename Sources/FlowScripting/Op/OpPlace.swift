@@ -14,7 +14,7 @@ package enum OpThread: String {
   package static let expected = "\"main\", \"worker\" or \"remote\" expected"
 }
 
-/// What a node has to have for certain ops, such as `gpu`: words that its owner gives it when it joins.
+/// The tags that a node needs for certain ops, such as `gpu`: words that its owner gives it when it joins.
 package struct RemoteTags: Hashable, Sendable {
   /// Sorted, each once.
   package let words: [ByteString]
@@ -75,7 +75,7 @@ package struct RemoteTags: Hashable, Sendable {
     }
   }
 
-  /// What is wrong about them.
+  /// The mistake in them.
   package struct Problem: Error {
     package let text: ByteString
 

@@ -4,7 +4,7 @@ public import FlowEngine
 /// The ops written in Swift, by name: the contents of `flow.ops`.
 final class OpRegistry: HostService {
   private var ops: [ByteString: Op] = [:]
-  /// What to use instead of deprecated ones.
+  /// The advice what to use instead of deprecated ones.
   private(set) var advice: [ByteString: ByteString] = [:]
   /// Adds the ops of flowlua; called when an op is first added or looked up.
   private var addBuiltIns: (() -> Void)?
@@ -93,8 +93,8 @@ extension ScriptHost {
   ///   - op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
   ///   - replacing: Whether it takes the place of an op of the same name, such as one of flowlua's. Ops
   ///     and flows that scripts have already made keep the replaced one.
-  ///   - deprecated: What to do instead, such as `use flow.ops.UploadOp`, if the op is deprecated: a script that reads
-  ///     it from `flow.ops` is warned, in the way that `deprecations` says. nil for any other op.
+  ///   - deprecated: The advice what to do instead, such as `use flow.ops.UploadOp`, if the op is deprecated: a
+  ///     script that reads it from `flow.ops` is warned, in the way that `deprecations` says. nil for any other op.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   public func register(
@@ -112,7 +112,7 @@ extension ScriptHost {
   /// - Parameters:
   ///   - opClass: The class.
   ///   - replacing: Whether it takes the place of an op or class of the same name, as of an op.
-  ///   - deprecated: What to do instead if the class is deprecated, as of an op.
+  ///   - deprecated: The advice what to do instead if the class is deprecated, as of an op.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   public func register(
@@ -173,7 +173,7 @@ extension ScriptHost {
 
 /// `flow.ops` as scripts see it.
 enum RegistryBindings {
-  /// The value of `flow.ops.NAME`: the op, or nil for an unknown name, as in a table.
+  /// The value of `flow.ops.NAME`: the op, or nil for an unknown name, as a table has it.
   static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard call.object(1, host.types.registry) != nil else {
       throw Arguments(host, call, method: "__index").wrongSelf("ops")
@@ -181,7 +181,7 @@ enum RegistryBindings {
     guard let name = call.bytes(2) else { return call.answer(.nil) }
     guard let op = host.registry[name] else {
       guard host.withholdsOp(name) else {
-        // A name that is only tried, as for an older version, isn't nearly that of another op.
+        // A name that is only tried, as for an older version, isn't nearly another op's.
         guard let near = NearestName.of(name, in: host.registry.names) else {
           return call.answer(.nil)
         }

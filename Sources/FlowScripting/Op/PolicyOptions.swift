@@ -12,7 +12,7 @@ struct PolicyOptions {
   let timeout: Duration?
   /// The time that its cleanups have after a stop; nil keeps the previous value.
   let grace: Duration?
-  /// What a kept run does about it; nil keeps the previous value.
+  /// The treatment by a kept run; nil keeps the previous value.
   let effect: OpEffect?
   /// Which results may come from another run; nil keeps the previous value.
   let cache: CachePolicy?
@@ -22,7 +22,7 @@ struct PolicyOptions {
   let thread: OpThread?
   /// The most that its executions may allocate in a worker; nil keeps the previous value.
   let memory: ByteCount?
-  /// What a node has to have that executes it; nil keeps the previous value.
+  /// The tags that a node needs in order to execute it; nil keeps the previous value.
   let tags: RemoteTags?
 
   init(_ options: Options) throws {

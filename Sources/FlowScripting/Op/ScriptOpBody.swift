@@ -38,14 +38,14 @@ final class ScriptOpBody: LuaOpBody {
       result: isCacheKey ? .value : .userdata)
   }
 
-  /// The same function with bound arguments.
+  /// The function with bound arguments.
   func binding(_ arguments: LuaReference?, count: Int) -> ScriptOpBody {
     ScriptOpBody(
       host, function, arguments: arguments, argumentCount: count, isCacheKey: isCacheKey,
       returnsAnything: returnsAnything)
   }
 
-  /// The same with the arguments that are bound to an op.
+  /// The function with the arguments that are bound to an op.
   func binding(as op: Op) -> ScriptOpBody {
     guard let body = op.body as? any LuaOpBody else { return self }
     return binding(body.arguments, count: body.argumentCount)

@@ -1,7 +1,7 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// What the ops around other ops share.
+/// The functions that ops around other ops share.
 private final class Wrappers: HostService {
   /// Makes the Lua functions of wrapping ops.
   let factory: LuaReference
@@ -182,7 +182,7 @@ final class WrappedOpBody: OpBody {
       primaryOutput: gives == nil ? wrapped.primaryOutput : nil, body: self)
   }
 
-  /// The same around the other op with its arguments, which the function gets too, for the op that has this body.
+  /// An op around the other op with its arguments, which the function gets too, for the op that has this body.
   func wrapping(
     _ inner: Op, in op: Op, arguments: LuaReference?, count: Int
   ) throws -> Op {

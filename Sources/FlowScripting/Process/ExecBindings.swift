@@ -135,7 +135,7 @@ struct ExecBindings {
         return .bytes(count)
       }
       let text = try arguments.string(index)
-      // As in io.read: an optional asterisk, and the first letter counts.
+      // Like io.read's: an optional asterisk, and the first letter counts.
       switch text.bytes.first(where: { $0 != UInt8(ascii: "*") }) {
       case UInt8(ascii: "l"): return .line(keepsNewline: false)
       case UInt8(ascii: "L"): return .line(keepsNewline: true)

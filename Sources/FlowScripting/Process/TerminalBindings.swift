@@ -17,7 +17,7 @@ enum TerminalBindings {
         throw arguments.wrong(
           1, "\(names) expected, got \(call.bytes(1).map { "'\($0)'" } ?? "\(arguments.got(1))")")
       }
-      // What a program captures goes to no terminal.
+      // Output that a program captures goes to no terminal.
       let isCaptured =
         stream.descriptor != STDIN_FILENO && host.vm.configuration.output.destination != nil
       return call.answer(.boolean(!isCaptured && isatty(stream.descriptor) != 0))

@@ -190,9 +190,9 @@ extension ScriptHost {
   /// collector as the body of a POST request, of the type `application/json`.
   ///
   /// There is a span for each execution, each attempt if there are several, each undo, program and request. They belong
-  /// to the run's trace (see `EventLoop.trace` and `Op.start`); the runs without one share a trace of this host. What
-  /// hasn't ended is shown as far as it is. The service is named by `serviceName` or the environment. No secret is in
-  /// the text.
+  /// to the run's trace (see `EventLoop.trace` and `Op.start`); the runs without one share a trace of this host. An
+  /// execution that hasn't ended is shown as far as it is. The service is named by `serviceName` or the
+  /// environment. No secret is in the text.
   ///
   /// Called on the loop's thread.
   public func otlp(of run: Run) -> ByteString {
@@ -209,7 +209,7 @@ extension ScriptHost {
   /// The trace that spans belong to.
   package var trace: TraceContext { loop.trace ?? reporting.ownTrace }
 
-  /// What spans say about this process.
+  /// The facts that spans say about this process.
   package var resource: TraceResource {
     TraceResource(title: serviceName, hiding: loop.secrets)
   }

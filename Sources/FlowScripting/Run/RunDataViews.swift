@@ -16,7 +16,7 @@ private final class ViewedData {
   }
 }
 
-/// What views of runs' data have in common.
+/// The parts that views of runs' data have in common.
 private final class RunDataViews: HostService {
   let metatable: LuaReference
   let source: LuaObjectType<ViewedData>

@@ -170,7 +170,7 @@ package struct RunOTLP {
     }
   }
 
-  /// The id of the span that encloses something of an execution at a time: its own, or that of an attempt.
+  /// The id of the span that encloses something of an execution at a time: its own, or an attempt's.
   private static func spanID(in run: RunSpans, of index: Int32, at time: Int64) -> UInt64 {
     if let undo = run.undo(of: index, at: time) { return undoID(undo, of: run) }
     let span = run.spans[Int(index)]
@@ -330,7 +330,7 @@ extension LoggedWork {
   }
 }
 
-/// What the spans of this process say about it: the resource of OpenTelemetry.
+/// The facts that the spans of this process say about it: the resource of OpenTelemetry.
 package struct TraceResource {
   /// Names and values.
   package let attributes: [(name: ByteString, value: ByteString)]

@@ -108,7 +108,7 @@ package struct RunTrace {
     }
   }
 
-  /// A program or request: a slice within that of its op where nothing else is.
+  /// A program or request: a slice within its op's where nothing else is.
   private mutating func add(_ work: SpanWork, of run: RunSpans, _ process: Int, row: Int) {
     let logged = work.work
     let subject: ByteString =

@@ -40,7 +40,7 @@ extension ScriptHost {
     }
   }
 
-  /// The same for a task that settles like another one, with the place where it was made.
+  /// The problem of a task that settles like another one, with the place where it was made.
   func outcomeProblem(of task: AnyFlowTask, madeAt origin: UInt64) -> FlowError? {
     problem(ofOutcomeOf: task, neededAt: { origin == 0 ? "" : vm.text(ofOrigin: origin) })
       .map { .usage(ByteString($0)) }
@@ -62,7 +62,7 @@ extension ScriptHost {
   }
 
   private func reportEffect(of function: ByteString, at position: ByteString) {
-    // Within a rehearsed run, as in a condition, the error is a part of what is found.
+    // Within a rehearsed run, for example in a condition, the error is a part of what is found.
     if loop.isExecuting { return }
     endCheck(at: Self.place(position), because: "calls '\(function)' (not while checking)")
   }

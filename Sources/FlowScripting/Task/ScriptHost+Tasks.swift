@@ -79,7 +79,7 @@ extension ScriptHost {
     }
   }
 
-  /// The same as an engine value.
+  /// The result as an engine value.
   func result(of task: AnyFlowTask) throws -> FlowValue {
     if task.isOfValues { return task.resultValue ?? .null }
     return FlowValue(try luaResult(of: task))

@@ -187,7 +187,7 @@ struct ContinuationBindings {
             }
           ) { host, call in
             let (task, arguments) = try host.task(call, name, kind)
-            // The thread may be the first argument, as in the seed.
+            // The thread may be the first argument, as it is for Flow-Swift.
             let isThreadFirst = call.kind(arguments.place(1)) == .string
             let place = isThreadFirst ? 2 : 1
             let wanted =
@@ -220,7 +220,7 @@ struct ContinuationBindings {
     return made
   }
 
-  /// The same with a function that is called in a worker, of this or of another node.
+  /// Continues with a function that is called in a worker, of this or of another node.
   private func continueInWorker(
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments, _ place: Int,
     isRemote: Bool

@@ -134,7 +134,7 @@ final class RefusedPrograms: ProcessReplacement {
   func cancel(_ child: ChildProcess, because reason: any Error) {}
 }
 
-/// What a test does about code that reaches out of the process, of one sort: programs, for example.
+/// The treatment of code that reaches out of the process by a test, of one sort: programs, for example.
 enum OutsideReplacement {
   /// It is an error: a test doesn't reach out of the process by mistake.
   case refused

@@ -26,7 +26,7 @@ final class TestRequests: HTTPReplacement {
     response(to: method, url) == nil ? RefusedRequests.problem(with: method, url) : nil
   }
 
-  /// The value that responds to a request: that of its URL, else that of its URL without the query.
+  /// The value that responds to a request: its URL's, else the one of its URL without the query.
   private func response(to method: ByteString, _ url: ByteString) -> LuaValue? {
     switch source {
     case .function(let function): return .reference(function)

@@ -65,7 +65,7 @@ struct TestingBindings {
     return call.answer(run, host.types.run)
   }
 
-  /// What executes the programs of a test; nil for the system.
+  /// The replacement that executes the programs of a test; nil for the system.
   private func programReplacement(_ programs: OutsideReplacement) -> (any ProcessReplacement)? {
     switch programs {
     case .refused, .table: RefusedPrograms(isWorker: false)
@@ -168,9 +168,9 @@ private struct TestOptions {
   private(set) var fakes: [ByteString: Op] = [:]
   /// The replacements of machines' steps, by name.
   private(set) var steps: [ByteString: StepReplacement] = [:]
-  /// What happens instead of programs.
+  /// The replacement of programs.
   private(set) var programs = OutsideReplacement()
-  /// What responds to requests; nil for servers.
+  /// The replacement that responds to requests; nil for servers.
   private(set) var requests: (any HTTPReplacement)? = RefusedRequests(isWorker: false)
   private var data: [(ByteString, FlowValue)] = []
   /// The state with which a machine begins, which can be any value.
@@ -242,8 +242,7 @@ private struct TestOptions {
     return routes
   }
 
-  /// The meaning of a field of `replace` that names a step: an op, a function like that of a step,
-  /// or the step's result.
+  /// The meaning of a field of `replace` that names a step: an op, a function like a step's, or the step's result.
   private static func step(
     _ value: LuaValue, _ host: ScriptHost, _ wrong: (String) -> any Error
   ) throws -> StepReplacement {

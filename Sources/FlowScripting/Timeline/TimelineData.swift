@@ -1,7 +1,7 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// What a timeline page shows of a run, as JSON: columns of numbers, so that 100,000 spans take less than
+/// The data of a run for a timeline page, as JSON: columns of numbers, so that 100,000 spans take less than
 /// 3 MB.
 ///
 /// A column of growing numbers has the differences between neighbours. Times are microseconds, and -1 is the
@@ -55,7 +55,7 @@ struct TimelineData {
     for index in spans.indices.reversed() where keeps[index] && spans[index].parent >= 0 {
       keeps[Int(spans[index].parent)] = true
     }
-    // What is conspicuous may itself be too much.
+    // The conspicuous spans may themselves be too many.
     return Array(spans.indices.filter { keeps[$0] }.prefix(most))
   }
 

@@ -7,7 +7,7 @@ internal import FlowSystem
 ///
 /// The page is the files in `Page`; the data is JSON within it.
 package struct TimelinePage {
-  /// What becomes of a page.
+  /// The stage of a page.
   package enum Stage: Sendable {
     /// It shows its runs as they were when it was made.
     case excerpt
@@ -44,7 +44,7 @@ package struct TimelinePage {
   ///   - runs: The runs, in the order of their starts.
   ///   - script: The name of the script that started them; empty if unknown.
   ///   - version: The version of the program; empty if unknown.
-  ///   - stage: What becomes of the page: a live one loads itself again.
+  ///   - stage: The stage of the page: a live one loads itself again.
   /// - Returns: HTML without secrets.
   package static func text(
     of runs: [Entry], script: ByteString = "", version: ByteString = "",

@@ -117,8 +117,8 @@ extension ScriptHost {
   ///
   /// A table that Swift has stored becomes a table of the script when a script reads it for the first
   /// time, and takes its place in the bucket: from then on all that read the key get that table, with
-  /// the changes that others have made. The Swift object that it was made of stays as it is. The same
-  /// holds for a structure of a bound class.
+  /// the changes that others have made. The Swift object that it was made of stays as it is. So does a structure of
+  /// a bound class.
   func shared(
     _ value: FlowValue, _ key: DataKey, in bucket: @autoclosure () -> DataBucket
   ) throws -> FlowValue {

@@ -64,7 +64,7 @@ final class ScriptValue: KindedList, FormedValue {
       }
     }
     for (place, value) in others { elements[place] = FlowValue(value) }
-    // Without memory for it the result is nil, as in `element(at:)`.
+    // Without memory for it the result is nil, as it is for `element(at:)`.
     while elements.count < range.count { elements.append(.null) }
     return elements
   }

@@ -9,7 +9,7 @@ internal import FlowEngine
 final class TextPieces {
   /// The file; nil for a text.
   let path: ByteString?
-  /// What has been read and not been used: the bytes from `start` on.
+  /// The bytes that have been read and not been used: from `start` on.
   private(set) var bytes: [UInt8]
   private(set) var start = 0
   /// Up to where there is no line feed.
@@ -61,7 +61,7 @@ final class TextPieces {
     _ = held?.set(0)
   }
 
-  /// What `nextLine` finds.
+  /// The finding of `nextLine`.
   enum Line {
     /// A line without its line feed, its number from 1, and how many bytes are before it.
     case line(ByteString, number: Int, offset: Int)

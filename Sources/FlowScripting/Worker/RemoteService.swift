@@ -1,12 +1,12 @@
 package import FlowEngine
 @_spi(Scripting) package import LuaVM
 
-/// What executes ops with `thread = "remote"`, and functions: a target above this one, which knows nothing else of it. A
-/// program that wants such ops gives each host a service; others don't link what they need.
+/// The service that executes ops with `thread = "remote"`, and functions: a target above this one, which knows
+/// nothing else of it. A program that wants such ops gives each host a service; others don't link what they need.
 package protocol RemoteService: AnyObject {
   /// `flow.remote`.
   func use(_ call: LuaCall) throws -> LuaAnswer
-  /// Has a task executed; it ends with the error if that isn't possible. `context` is that of an op.
+  /// Has a task executed; it ends with the error if that isn't possible. `context` is an op's.
   func submit(
     _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ function: WorkerFunction,
     _ tags: RemoteTags, of context: OpContext?) throws(FlowError)

@@ -193,7 +193,7 @@ extension ScriptHost {
 
   // MARK: Other nodes
 
-  /// What executes ops on other nodes; nil for nothing. It is given once, before a script runs.
+  /// The service that executes ops on other nodes; nil for none. It is given once, before a script runs.
   package var remote: (any RemoteService)? { existing(RemoteServiceHolder.self)?.service }
 
   package func setRemote(_ service: any RemoteService) {
@@ -202,7 +202,7 @@ extension ScriptHost {
     _ = self.service { RemoteServiceHolder(service) }
   }
 
-  /// Whether ops with `thread = "remote"` execute on other nodes: else in workers, as in tests.
+  /// Whether ops with `thread = "remote"` execute on other nodes: else in workers, as tests do.
   var usesRemote: Bool { waitingLoops.isEmpty && loop.processReplacement == nil }
 
   func neededRemote() throws(FlowError) -> any RemoteService {
@@ -283,9 +283,9 @@ extension LuaVM {
   /// The field of `package` with the path of modules that lie beside the script.
   static let scriptPath: ByteString = "scriptpath"
 
-  /// Lets `require` look for modules in the folder of the script, after it has looked everywhere else. The tests of Lua
-  /// expect its own `package.path`, so that this is a path of its own; and an error is that of lua5.4, so that it doesn't
-  /// name this path.
+  /// Lets `require` look for modules in the folder of the script, after it has looked everywhere else. The tests of
+  /// Lua expect its own `package.path`, so that this is a path of its own; and an error is lua5.4's, so that it
+  /// doesn't name this path.
   package func searchModules(inFolderOf script: ByteString) throws {
     let folder = FileTarget.folder(of: script)
     // The working directory is in `package.path`. Two characters mean something else in such a path.
@@ -298,7 +298,7 @@ extension LuaVM {
     try addScriptSearcher(package)
   }
 
-  /// Adds a searcher like that of `package.path`, unless code that ran before has taken the searchers away.
+  /// Adds a searcher like the one of `package.path`, unless code that ran before has taken the searchers away.
   private func addScriptSearcher(_ package: LuaReference) throws {
     guard case .reference(let searchers) = try rawGet("searchers", in: package),
       searchers.kind == .table

@@ -13,7 +13,7 @@ package enum WireValue: Sendable {
   case bytes(ByteString)
   /// A table, at an offset of the batch's buffer.
   case table(Int)
-  /// The same, secret: the value inside is at the given offset, after it.
+  /// A secret value: the value inside is at the given offset, after it.
   indirect case secret(WireValue)
 }
 
@@ -113,7 +113,7 @@ extension ScriptHost {
     return .table(start)
   }
 
-  /// The same for a value of a script.
+  /// Wires a value of a script.
   package func wire(_ value: LuaValue, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
     try wire(FlowValue(value), &batch)
   }
@@ -130,7 +130,7 @@ extension ScriptHost {
     }
   }
 
-  /// The same as a script sees it.
+  /// A received value as a script sees it.
   package func luaValue(_ wired: WireValue, in batch: WireBatch) throws -> LuaValue {
     try luaValue(try value(wired, in: batch))
   }

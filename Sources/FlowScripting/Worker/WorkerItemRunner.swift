@@ -299,7 +299,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 }
 
 extension WorkerGroup {
-  /// The same for a worker that executes this many at a time.
+  /// The group for a worker that executes this many at a time.
   fileprivate func with(limit: Int) -> WorkerGroup {
     WorkerGroup(
       code: code, arguments: arguments, name: name, needs: needs, gives: gives, itemKey: itemKey,

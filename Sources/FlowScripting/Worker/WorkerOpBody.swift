@@ -53,7 +53,7 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
   let memory: ByteCount?
   /// `worker` or `remote`.
   let thread: OpThread
-  /// What a node has to have that executes it.
+  /// The tags that a node needs in order to execute it.
   let tags: RemoteTags
   private var host: ScriptHost { shared.host }
 
@@ -71,28 +71,28 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
     self.memory = memory
   }
 
-  /// The same with bound arguments.
+  /// The body with bound arguments.
   func binding(_ arguments: LuaReference?, count: Int) -> WorkerOpBody {
     WorkerOpBody(
       shared, arguments: arguments, argumentCount: count, memory: memory, thread: thread, tags: tags
     )
   }
 
-  /// The same with a limit.
+  /// The body with a limit.
   func limited(to memory: ByteCount) -> WorkerOpBody {
     WorkerOpBody(
       shared, arguments: arguments, argumentCount: argumentCount, memory: memory, thread: thread,
       tags: tags)
   }
 
-  /// The same elsewhere.
+  /// The body at another place.
   func placed(_ thread: OpThread, _ tags: RemoteTags) -> WorkerOpBody {
     WorkerOpBody(
       shared, arguments: arguments, argumentCount: argumentCount, memory: memory, thread: thread,
       tags: tags)
   }
 
-  /// The same on the main thread.
+  /// The body on the main thread.
   func onMain() -> ScriptOpBody {
     ScriptOpBody(host, function, arguments: arguments, argumentCount: argumentCount)
   }
@@ -155,7 +155,7 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
       visible: visible, keys: keys, data: data)
   }
 
-  /// That of the same op on the main thread: where it is executed is no part of its code.
+  /// The form of this op on the main thread: where it is executed is no part of its code.
   func codeForm() throws -> CodeForm? { try host.codeForm(of: function, arguments: arguments) }
 
   func cancel(_ context: OpContext, _ error: FlowError) {

@@ -6,7 +6,8 @@ internal import FlowEngine
 final class WorkerOutbox {
   /// The maximum time that a report may wait while the worker is busy, in nanoseconds.
   private static let interval: Int64 = 1_000_000
-  /// The same for fewer than `manyEnds` jobs of those that came together: each report is a message to another node.
+  /// The maximum for fewer than `manyEnds` jobs of those that came together: each report is a message to another
+  /// node.
   private static let intervalOfFew: Int64 = 5_000_000
   private static let manyEnds = 4
 
@@ -60,7 +61,7 @@ final class WorkerOutbox {
     send(groups, nil)
   }
 
-  /// The same before the worker sleeps.
+  /// Sends the collected messages before the worker sleeps.
   func flush(_ groups: some Sequence<WorkerGroupRunner>, sleep: WorkerReport.Sleep) {
     if report.isEmpty, let told, told.taken == taken, told.sleep == sleep,
       groups.allSatisfy({ !$0.hasNews })

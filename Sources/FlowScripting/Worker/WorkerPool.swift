@@ -63,12 +63,12 @@ package final class WorkerPool {
   private var groups: [UInt64: Connection] = [:]
   private let link: Link
   private let configuration: LuaConfiguration
-  /// What its workers have instead of what they would have from the host; nil for nothing. Set before the first task.
+  /// The conditions of its workers instead of the host's; nil for those of the host. Set before the first task.
   package var conditions: Conditions?
   /// Called after a report, when tasks may have ended and workers may have fallen asleep.
   package var onReport: (() -> Void)?
 
-  /// What workers have that execute ops of another process.
+  /// The conditions of workers that execute ops of another process.
   package struct Conditions {
     package let gracePeriod: Duration
     package let cleanupGrace: Duration
@@ -186,7 +186,7 @@ package final class WorkerPool {
     }
   }
 
-  /// The same for a worker's share of a group, which `order` numbers there.
+  /// Makes a worker's share of a group stop, which `order` numbers there.
   package func stop(
     _ number: UInt64, _ error: FlowError, of worker: Int, order: UInt64, member: UInt64? = nil
   ) {
@@ -295,7 +295,7 @@ package final class WorkerPool {
     }
   }
 
-  /// What a new worker does about something deprecated.
+  /// The reaction of a new worker to something deprecated.
   private var workerDeprecations: WorkerDeprecations {
     switch host.deprecations {
     case .ignored: .ignored

@@ -21,19 +21,19 @@ final class WorkerRuntime {
   /// Short jobs that haven't begun.
   private var queued: [(id: UInt64, job: WorkerJob)] = []
   private var groups: [UInt64: WorkerGroupRunner] = [:]
-  /// The limit of this worker alone, and that of all together, as it was applied last.
+  /// The limits of this worker alone, and of all together, as they were applied last.
   private let ownMemoryLimit: Int?
   private let budget: LuaMemoryBudget?
   private var sharedMemoryLimit: Int?
   /// The limit of the state while a job with a limit of its own executes, which has the worker for itself.
   private var jobLimit: JobLimit?
-  /// What the state held after the last collection for such a job.
+  /// The memory of the state after the last collection for such a job.
   private var collectedUse = 0
   /// Whether such a job has left much garbage.
   private var isCollectionDue = false
   private struct JobLimit {
     let id: UInt64
-    /// What the state may hold, with what is outside of it.
+    /// The memory that the state may hold, with what is outside of it.
     let limit: Int
     /// From here on the job has used most of its room.
     let most: Int
@@ -257,7 +257,7 @@ final class WorkerRuntime {
       Self.least(ownMemoryLimit, sharedMemoryLimit), jobLimit.map { $0.limit })
   }
 
-  /// What the state holds, with what is held outside of it.
+  /// The memory that the state holds, with what is held outside of it.
   private var memoryUse: Int { vm.memoryUsed + (loop.memory?.held ?? 0) }
 
   /// Lets a job allocate so many bytes, beyond what the state holds.
@@ -320,7 +320,7 @@ final class WorkerRuntime {
     if stopsActivity { stopActivity() }
   }
 
-  /// Stops the busy code below on the stack: that of a task, for example, which the stopped op has
+  /// Stops the busy code below on the stack: a task's, for example, which the stopped op has
   /// just started.
   private func stopActivity() {
     vm.watchActivity(

@@ -6,16 +6,16 @@ internal import FlowSystem
 struct WorkerSetting: Sendable {
   /// The configuration of its state.
   let configuration: LuaConfiguration
-  /// That of its host: the main one's.
+  /// The configuration of its host: the main one's.
   let hostConfiguration: ScriptHost.Configuration
   /// `package.path` and `package.cpath` of the main state.
   let paths: [(field: ByteString, text: ByteString)]
-  /// Whether `flow` is a global of the main state, as in a session.
+  /// Whether `flow` is a global of the main state, as sessions have it.
   let hasGlobalModule: Bool
   /// Whether runs are checked instead of executed.
   let isChecking: Bool
   let isVirtual: Bool
-  /// Whether programs aren't started, because the main loop is that of a test that replaces them.
+  /// Whether programs aren't started, because the main loop is a test's that replaces them.
   let refusesPrograms: Bool
   /// Whether requests aren't sent, for the same reason.
   let refusesRequests: Bool

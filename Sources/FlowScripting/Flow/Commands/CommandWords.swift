@@ -129,7 +129,7 @@ struct CommandWords {
       given[index].values.append(value)
     }
 
-    /// What was given, with `false` for flags that weren't.
+    /// The given words, with `false` for flags that weren't given.
     func complete() throws(Mistake) -> [Given] {
       var all = given
       for parameter in command.parameters

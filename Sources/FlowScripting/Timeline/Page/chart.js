@@ -183,7 +183,7 @@ class Chart {
       pen.globalAlpha = this.found && !this.found[undo.span] ? 0.15 : 1;
       pen.fillStyle = [colors.chosen, colors.undo, colors.bad, colors.stopped][undo.state];
       pen.fillRect(from, y + 3, width, ROW - 6);
-      // What has failed keeps the mark of an undo.
+      // A failed span keeps the mark of an undo.
       pen.fillStyle = colors.undo;
       pen.fillRect(from, y + 3, width, 3);
       pen.fillRect(from, y + ROW - 6, width, 3);
@@ -256,7 +256,7 @@ class Chart {
     const { pen, spans, colors } = this;
     if (spans.end[span] < this.from || spans.start[span] > this.to) return;
     const from = this.x(spans.start[span]);
-    // What is kept took no time.
+    // A kept op took no time.
     const least = spans.state[span] === KEPT ? 3 : 1.2;
     const width = Math.max(least, this.x(spans.end[span]) - from);
     pen.globalAlpha = this.found && !this.found[span] ? 0.15 : 1;

@@ -1,5 +1,5 @@
-// A live page: the file is written again while the script executes, so the page loads itself again. What the
-// user looks at stays: the address has the view, the state of its entry in the history the rest.
+// A live page: the file is written again while the script executes, so the page loads itself again. The user's view
+// stays: the address has the view, the state of its entry in the history the rest.
 
 class Live {
   // `page` is the data; `ready` says how long the page took to be ready, in milliseconds.
@@ -32,7 +32,7 @@ class Live {
   // An open run is written again at least every 15 s, unless the script is busy.
   get isOld() { return this.age > 20 + 2 * this.page.every; }
 
-  // How long the page waits until it loads itself, in seconds. That of a script that was killed stays live:
+  // How long the page waits until it loads itself, in seconds. The page of a script that was killed stays live:
   // it is loaded more and more seldom.
   get delay() { return Math.max(this.shortest, Math.min(60, this.age / 10)); }
 

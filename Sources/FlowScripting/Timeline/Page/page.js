@@ -139,7 +139,7 @@ function showPath(run) {
     if (!fits) narrow.push(step);
     const made = pathButton(step, fits ? text : "");
     made.style.flex = `${Math.max(share, 0.004)} 1 0`;
-    // What of the work was a wait is grey at its end.
+    // The part of the work that was a wait is grey at its end.
     const waited = step.kind === "work" ? step.waited / step.length : 0;
     if (waited > 0) made.style.setProperty("--work", `${(100 - waited * 100).toFixed(1)}%`);
     return made;

@@ -85,13 +85,13 @@ class Rows {
     this.list.push({ text, depth, span: -1, hidden, group });
   }
 
-  // The next row is that of these items, and of what is within them.
+  // The next row is for these items, and for the spans within them.
   place(items) {
     for (const item of items) this.of[item] = this.list.length;
     for (const item of items) this.cover(item);
   }
 
-  // What is within an item has no row of its own in a lane.
+  // A span within an item has no row of its own in a lane.
   cover(item) {
     const open = [...this.spans.childrenOf(item)];
     while (open.length > 0) {

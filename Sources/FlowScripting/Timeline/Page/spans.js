@@ -29,7 +29,7 @@ class Spans {
     this.end = new Float64Array(this.count);
     for (let i = 0; i < this.count; i++) {
       this.start[i] = starts[i] / 1e6;
-      // What hasn't ended lasts until now.
+      // A span that hasn't ended lasts until now.
       const length = columns.length[i];
       this.end[i] = length < 0 ? this.duration : this.start[i] + length / 1e6;
     }
@@ -125,7 +125,7 @@ class Spans {
     return -1;
   }
 
-  // What `find` takes for a span.
+  // The text by which `find` finds a span.
   key(span) {
     const name = this.run.names[this.name[span]];
     const text = this.index[span] > 0 ? `${name}-${this.index[span]}` : name;
