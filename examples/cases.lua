@@ -1,4 +1,4 @@
--- Branches: after Step1 the flow goes on with the case whose value `target` has, and combine()
+-- Branches: after Step1 the flow continues with the case whose value `target` has, and combine()
 -- joins the branches again. One blueprint runs for each target; one has no case.
 local flow = require "flow"
 

@@ -3,7 +3,7 @@
 local flow = require "flow"
 
 -- A function that starts something and gives a task for its result. The context is the other end:
--- whoever has it settles the task.
+-- the code that has it settles the task.
 local function fetch_full_sized_image(url)
   local context = flow.context()
   flow.with_delay(0.01):next(function()
@@ -37,7 +37,7 @@ local function show(image)
     image.name, image.scale, image.colours == 2 and ", black and white" or ""))
 end
 
--- A chain goes on only while the steps succeed.
+-- A chain continues only while the steps succeed.
 local chain = fetch_full_sized_image("http://yoursite.com/image/full")
   :next_on_success(function(image) return scale_image(image, 0.5) end)
   :next_on_success(convert_image_to_black_and_white)
@@ -70,7 +70,7 @@ for _, task in ipairs { failing, cancelled, small } do
   task:next(tell):await()
 end
 
--- Where a continuation runs: posted to the main loop, it comes after what goes on now.
+-- Where a continuation runs: posted to the main loop, it comes after what runs now.
 local task = flow.resolved(placeholder):next_on_success(show, { thread = "main" })
 print "before"
 task:await()

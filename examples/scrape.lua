@@ -1,4 +1,4 @@
--- What does a shop sell, and for how much? Its list has pages; each names the next one. Then the
+-- Lists what a shop sells, and for how much. Its list has pages; each names the next one. Then the
 -- items are fetched, at most 20 a second; a server that asks for more patience gets it.
 local flow = require "flow"
 

@@ -1,4 +1,4 @@
--- A state machine: asks on the terminal, or answers by itself where there is none.
+-- A state machine: asks on the terminal, or replies by itself where there is none.
 local here = arg[0]:match("^(.*)/") or "."
 package.path = here .. "/lib/?.lua;" .. package.path
 

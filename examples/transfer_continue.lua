@@ -1,6 +1,6 @@
 -- run: examples/transfer.json
--- The machine of transfer.lua, entered behind a step: the step's result and the state of then come
--- from elsewhere, here from a file in JSON.
+-- The machine of transfer.lua, entered after a step: the step's result and the state at that time
+-- come from elsewhere, here from a file in JSON.
 local here = arg[0]:match("^(.*)/") or "."
 package.path = here .. "/lib/?.lua;" .. package.path
 local json = require "json"

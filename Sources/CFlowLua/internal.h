@@ -575,7 +575,7 @@ bool flowlua_read_scalar_of(lua_State *L, int index, int type, flowlua_value *va
 void flowlua_make_spare(lua_State *L);
 
 // tables.c
-/// What a view has its source at, as its only key: the table that it shows, or an object that is read key by
+/// The only key of a view, at which it has its source: the table that it shows, or an object that is read key by
 /// key, until all of it is wanted.
 extern const char flowlua_view_key;
 /// Pushes the table that the view at an index shows; false for any other value. [-0, +(0|1), e]

@@ -138,7 +138,7 @@ struct TracebackTests {
       loaded.c = { gsub = gsub, wrap = wrap(f) } calls()
       loaded.c = gsub calls()
       string.gsub, loaded.c = gsub, nil
-      -- What else can stand there.
+      -- Other values that can be there.
       local registry = debug.getregistry()
       for _, other in ipairs { false, 5, "text", {}, setmetatable({}, { __index = loaded }), { m = { f = f } } } do
         registry._LOADED = other

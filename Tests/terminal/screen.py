@@ -136,7 +136,7 @@ def main():
             os.write(terminal, command["type"].encode())
         if "columns" in command:
             if command.get("wraps"):
-                # What was drawn for the old size has to arrive before: it would be wrapped otherwise.
+                # Output that was drawn for the old size has to arrive before: it would be wrapped otherwise.
                 programs = tell_session(leader, signal.SIGSTOP)
                 while not all(map(is_paused, programs)):
                     time.sleep(0.001)

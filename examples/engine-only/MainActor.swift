@@ -4,7 +4,7 @@ import FlowEngine
 /// it waits for a run of the loop.
 @MainActor func runBesideMainActor() {
   let loop = EventLoop()
-  // Until this ends the loop waits, though nothing of its own goes on.
+  // Until this ends the loop waits, though nothing of its own runs.
   let external = loop.mailbox.begin()
   _ = Op("NotifyOp") { _ in
     Task { @MainActor in

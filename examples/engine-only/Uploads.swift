@@ -39,7 +39,7 @@ private struct LoginOp: TypedOp {
   }
 }
 
-/// One whose work waits; other members of its group go on meanwhile.
+/// One whose work waits; other members of its group continue meanwhile.
 private struct UploadOp: AsyncTypedOp {
   let image = Input<String>("image")
   let url = Output<String>("url")

@@ -45,7 +45,7 @@ struct ReserveOp: AsyncTypedOp {
   var configuration: OpConfiguration { OpConfiguration(timeout: .seconds(5)) }
 
   func run(_ data: OpData<ReserveOp>) async throws {
-    // Whatever else there is to do goes on meanwhile.
+    // All other work continues meanwhile.
     try await data.sleep(for: .milliseconds(10))
     let number = shop.reserve(data.amount, of: data.article)
     data.reservation = "\(number): \(data.amount) \(data.article) for \(customer)"

@@ -6,11 +6,11 @@ import FlowEngine
 import FlowScripting
 import LuaVM
 
-/// Runs a script that returns a run; answers that run once it has ended.
+/// Runs a script that returns a run; returns that run once it has ended.
 func run(_ path: String, on host: ScriptHost) throws -> Run? {
   let script = try host.vm.loadFile(path)
   let results = try host.vm.call(script)
-  // The script and all that it has started go on here.
+  // The script and all that it has started run here.
   host.runToEnd()
   return results.first.flatMap { host.run(in: $0) }
 }

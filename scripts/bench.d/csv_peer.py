@@ -1,4 +1,4 @@
-# The same by Python's csv: csv_peer.py lists|records
+# Reads and writes CSV by Python's csv: csv_peer.py lists|records
 import csv
 import io
 import sys

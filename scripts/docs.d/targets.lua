@@ -29,7 +29,7 @@ function targets.table(text)
   return table.concat(lines, "\n") .. "\n"
 end
 
--- A page whose table behind `<!-- targets -->` is this one.
+-- A page whose table after `<!-- targets -->` is this one.
 function targets.fill(page, text)
   local before, after = page:match "^(.-<!%-%- targets %-%->\n\n)|.-\n(\n.*)$"
   assert(before, "the page has no table behind <!-- targets -->")

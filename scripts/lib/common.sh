@@ -29,7 +29,7 @@ RELEASE=(--configuration release -Xswiftc -Xfrontend -Xswiftc -function-sections
 # shellcheck disable=SC2034 # the scripts that source this use it
 DEBUG=(--scratch-path "$ROOT/.build/tests" -Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc "$(nproc)")
 
-# So many tests at a time. Without a limit the runner begins all of them, and their tasks stand in one queue: a test
+# So many tests at a time. Without a limit the runner begins all of them, and their tasks are in one queue: a test
 # whose task is to stop busy code kept the processors until hundreds of others had had their turns.
 SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((4 * $(nproc)))
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH

@@ -1,4 +1,4 @@
-# Shared by scripts/install and scripts/uninstall, behind common.sh.
+# Shared by scripts/install and scripts/uninstall, after common.sh.
 # shellcheck shell=bash
 
 # read_prefix [PREFIX]: sets PREFIX, where flowlua is to be found; TARGET, where that is for now; and

@@ -120,7 +120,7 @@ struct CurrentLoopTests {
   }
 }
 
-/// Answers in order; on one thread.
+/// The replies in order; on one thread.
 private final class Seen {
   private(set) var all: [Bool] = []
 

@@ -105,7 +105,7 @@ final class TestHost {
   }
 }
 
-/// Runs each test twice: as it is, and in states that do without a mechanism, with what stands in for it.
+/// Runs each test twice: as it is, and in states that do without a mechanism, with the substitute for it.
 struct AlsoWithout: SuiteTrait, TestTrait, TestScoping {
   let mechanism: LuaMechanisms
   let isRecursive = true
@@ -154,7 +154,7 @@ private final class ThreadBody: Sendable {
 }
 
 /// Hands something over to another thread, for tests of exactly that.
-// Unchecked: whoever uses it sees to the order himself, or is meant to trap.
+// Unchecked: the code that uses it sees to the order itself, or is meant to trap.
 struct Handed<Value>: @unchecked Sendable {
   let value: Value
 

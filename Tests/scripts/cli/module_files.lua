@@ -50,7 +50,7 @@ result = flow.exec { host.binary, folder .. "/own/script.lua" }:await()
 check.match(result.stdout, "^beside\tdeep\tbeside the script\n")
 -- The path of Lua's own modules stays as it was.
 check.equal(host.run(host.binary, { "-e", "print(package.scriptpath)" }).stdout, "nil\n")
--- Code may take away what the search needs; another module is then missing, as lua5.4 has it.
+-- Code may remove what the search needs; another module is then missing, as lua5.4 has it.
 for _, text in ipairs { "package.scriptpath = nil", "package.searchers = nil" } do
   write("own/taken.lua", "print(pcall(require, 'nowhere'))")
   local taken = flow.exec({ host.binary, "-e", text, "own/taken.lua" }, { cwd = folder }):await()

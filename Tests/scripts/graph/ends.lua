@@ -87,7 +87,7 @@ check.same({ started.state, started.error.message }, { "cancelled", "cancelled: 
 run = graph:with { timeout = 2 }:run()
 check.same({ run.state, run.error.kind, run.duration }, { "failed", "timeout", 2.0 })
 check.same(cleaned, { "SlowOp", "SlowOp" })
--- A condition that never answers is stopped as well.
+-- A condition that never returns is stopped as well.
 run = flow.graph("g"):add(A, { when = function() flow.sleep(100) end }):with { timeout = 2 }:run()
 check.same({ run.state, run.error.kind, run.duration }, { "failed", "timeout", 2.0 })
 -- An op that waits for what nobody does is stalled.

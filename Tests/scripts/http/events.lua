@@ -48,7 +48,7 @@ events("retry: 1500\ndata: a\n\nretry: soon\ndata: b\n\nother: 1\n:\n::\ndata: c
   { event = "message", data = "a", retry = 1.5 }, { event = "message", data = "b", retry = 1.5 },
   { event = "message", data = "c", retry = 1.5 },
 })
--- An id with a NUL isn't taken; a byte-order mark at the begin isn't text; one later is.
+-- An id with a NUL isn't taken; a byte-order mark at the start isn't text; one later is.
 check.same(parsed "id: a\0b\ndata: x\n\n", { { event = "message", data = "x" } })
 events("\u{feff}data: x\n\n", { { event = "message", data = "x" } })
 events("data: x\n\n\u{feff}data: y\n\n", { { event = "message", data = "x" } })

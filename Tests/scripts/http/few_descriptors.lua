@@ -10,7 +10,7 @@ local function limited(limit, text)
   local file = assert(io.open(path, "w"))
   file:write(text)
   file:close()
-  -- Not with those that whoever runs the tests has left open.
+  -- Not with those that the caller of the tests has left open.
   local command = [[
     for held in /proc/$$/fd/*; do
       held=${held##*/}

@@ -55,7 +55,7 @@ local result = run [[
 check.equal(result.stderr, "")
 check.equal(result.stdout, "done\n")
 check.equal(result.status, 0)
--- The end of the program: resolvers that are left behind don't hold it up.
+-- The end of the program: resolvers that still run don't hold it up.
 local from = os.time()
 result = run [[
   local flow = require "flow"

@@ -24,7 +24,7 @@ print(table.concat(run.data.objects, " "))
 for _, mode in ipairs { "resume", "cache" } do
   local script = kept.script((text:gsub("CACHE", mode == "cache" and "true" or "false")))
   local function write(name, content) flow.fs.write(script.folder .. "/" .. name, content) end
-  -- A run that has failed is continued; one with a cache begins anew.
+  -- A run that has failed is continued; one with a cache begins again.
   if mode == "resume" then script:write(script.text .. '\nerror("not yet")\n') end
   local function build()
     return script:run { "--follow", mode == "resume" and "--resume" or nil }
@@ -46,7 +46,7 @@ for _, mode in ipairs { "resume", "cache" } do
   write("both.h", "333")
   build()
   script:expect_effects("compile a.c", "compile b.c")
-  -- Removed, and there again with the content of then; the time doesn't count.
+  -- Removed, and there again with its earlier content; the time doesn't count.
   flow.fs.remove(script.folder .. "/a.h")
   check.contains(build().stderr, "[CompileOp #1] Again: 'a.h' differs")
   script:expect_effects "compile a.c"

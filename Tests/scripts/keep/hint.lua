@@ -30,7 +30,7 @@ local function expects(status, option, options, how)
   check.equal(select(2, result.stderr:gsub("is kept;", "")), option and 1 or 0)
 end
 
--- Failures and errors, whoever asks for the keeping.
+-- Failures and errors, whether an option or the script asks for the keeping.
 script = kept.script(text)
 for _, how in ipairs { "fail", "error", "exit 3" } do
   local status = how == "exit 3" and 3 or 1

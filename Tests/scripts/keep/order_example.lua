@@ -46,7 +46,7 @@ for _, event in ipairs { "place", "change", "pay", "pack", "damaged", "pack", "s
   flow.exec({ "kill", "-KILL", tostring(program.pid) }, { check = false }):await()
   program:await()
   local lines = fs.exists(folder .. "/events") and fs.read(folder .. "/events") or ""
-  -- Not even its event was written, so whoever sent it would send it again.
+  -- Not even its event was written, so its sender would send it again.
   if select(2, lines:gsub(event, "")) < (event == "pack" and lines:find "damaged" and 2 or 1) then
     order(event, "2")
   end

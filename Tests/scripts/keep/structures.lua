@@ -236,7 +236,7 @@ local function structure(number)
   end
 end
 
--- The description as code; a child that stands in several places is made once.
+-- The description as code; a child that has several places is made once.
 local function literal(s)
   local parts, made = {}, {}
   local function add(node)

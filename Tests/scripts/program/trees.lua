@@ -22,7 +22,7 @@ local function has_ended(pid)
   if not file then return true end
   local text = file:read "a"
   file:close()
-  -- A zombie has ended; whoever has got it as a child may take its status later.
+  -- A zombie has ended; the process that has got it as a child may take its status later.
   return text == nil or text:find "%) [ZX]" ~= nil
 end
 local sleeper = 'sh -c "echo \\$\\$ >NAME; exec sleep 600" '

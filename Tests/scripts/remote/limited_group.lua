@@ -7,7 +7,7 @@ local server <close> = remote.server()
 local folder = server.folder.path
 local first = server:join("m1", "--grace", "inf")
 
--- An item ends when it may. A line for its begin and one for its end are in one file, in their order.
+-- An item ends when it may. A line for its start and one for its end are in one file, in their order.
 local script = server:start(([[
   local WaitOp = flow.op("WaitOp", {
     needs = { n = "integer", folder = "string" }, thread = "remote",

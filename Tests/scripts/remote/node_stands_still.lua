@@ -28,7 +28,7 @@ local running = server:start(([[
 ]]):format(server.folder .. "/begun", server.folder .. "/go", server.folder .. "/begun", server.folder .. "/go"))
 server:wait_for_report(running)
 node:signal "STOP"
--- The server hands out what it isn't told of for 5 s.
+-- The server hands out items of which it has no report for 5 s.
 flow.sleep(7)
 node:signal "CONT"
 -- The ops end once their script knows of all three that they were handed out again.

@@ -22,7 +22,7 @@ end
 
 run ""
 check.equal(stored(), 0)
--- The op ends while nobody answers the questions of its node, for longer than a second.
+-- The op ends while nobody replies to the questions of its node, for longer than a second.
 run [[
   local SlowOp = flow.op("SlowOp", { gives = { r = "integer" }, thread = "remote", run = function(ctx)
     ctx:log "has begun"

@@ -47,7 +47,7 @@ for _, disturb in ipairs(disturbances) do
   check.equal(result.stdout, "succeeded\tnil\t100\n")
 end
 
--- Without a server a signal ends the script as ever: it doesn't wait for what the node says of the op that it stops.
+-- Without a server a signal ends the script as usual: it doesn't wait for what the node says of the op that it stops.
 local program = server:start(([[
   local Op = flow.op("WorkOp", { thread = "remote", run = function(ctx) ctx:log "begun" require "flow".sleep(3600) end })
   local run = flow.new("work"):add(Op):start()

@@ -24,7 +24,7 @@ local function run(op, duration)
   lines = {}
   local done = testing.run(op)
   check.equal(done.duration, duration + 0.0)
-  -- Whoever looks at a failure has it not reported.
+  -- Code that looks at a failure has it not reported.
   local _ = done.error
   return done
 end

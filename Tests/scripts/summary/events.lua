@@ -31,7 +31,7 @@ for i, time in ipairs(times) do assert(time >= (times[i - 1] or 0), i) end
 -- The list is the script's own: changing it changes no other.
 check.equal(run:events()[1].time ~= nil, true)
 check.usage(function() run.events({}) end, "events", "run expected, got table")
--- A run that is going on shows what happened so far.
+-- A run in progress shows what happened so far.
 local pending
 flow.op("SelfOp", function(ctx) ctx:log("now") pending = ctx.run:events() end):run()
 check.equal(pending[#pending].message, "now")

@@ -45,7 +45,7 @@ for _, event in ipairs(events) do
     by_id[event.id] = event
   end
 end
--- Start and finish pair by id, and ops of one name can be told apart.
+-- Start and finish pair by id, and ops of one name can be distinguished.
 for id, start in pairs(starts) do
   check.equal(finishes[id].op, start.op)
   check.equal(finishes[id].path, start.path)

@@ -9,7 +9,7 @@ local function limited(text)
     function free(count) for _ = 1, count do table.remove(held):close() end end
   ]], text)
   file:close()
-  -- Not with those that whoever runs the tests has left open.
+  -- Not with those that the caller of the tests has left open.
   local command = [[
     for held in /proc/$$/fd/*; do
       held=${held##*/}

@@ -46,7 +46,7 @@ check.equal(f.task.state, "cancelled")
 check.equal(f.task.faulted, false)
 check.equal(f.task.error.message, "cancelled: enough")
 
--- The task can be cancelled by whoever has it.
+-- Any code that has the task can cancel it.
 local g = flow.context()
 check.equal(g.task:cancel("late"), true)
 check.equal(g.task:cancel(), false)

@@ -87,7 +87,7 @@ start()
 run()
 expect(1)
 
--- Of an op that waits meanwhile: from when it is set, until it is taken away.
+-- Of an op that waits meanwhile: from when it is set, until it is removed.
 stop()
 local wait = assert(load([[
 local flow, steps = ...

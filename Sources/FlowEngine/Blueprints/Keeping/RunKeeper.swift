@@ -272,7 +272,7 @@ package protocol KeptExecution: AnyObject {
   func keepStart(then: @escaping (FlowError?) -> Void)
   /// The op reads a key of its data.
   func willRead(_ key: DataKey, in bucket: DataBucket)
-  /// What the op does depends on the content of a file that isn't among its inputs.
+  /// The op's effect depends on the content of a file that isn't among its inputs.
   func dependsOn(_ path: ByteString)
   /// The op sets or removes a key of its data.
   func willSet(_ key: DataKey)

@@ -257,7 +257,7 @@ struct ItemRunnerTests {
       try run.wait()
       runner.group = nil
       loop.makeItemRunner = nil
-      // Whoever still has the group talks to nobody.
+      // Code that still has the group talks to nobody.
       group.itemEnded(0, attempt: 1, output: .integer(7), error: nil, time: nil)
       group.capacityChanged()
       loop.runUntilIdle()

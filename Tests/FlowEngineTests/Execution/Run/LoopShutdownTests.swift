@@ -32,7 +32,7 @@ struct LoopShutdownTests {
       loop.shutdown()
       #expect(loop.pendingRuns.isEmpty)
       #expect(runs.filter { $0.state == .pending }.count == 4)
-      // Nothing continues, whoever requests it.
+      // Nothing continues, whichever code requests it.
       kept?.end()
       kept?.log("late")
       loop.enqueue { Issue.record("a loop that was shut down ran a job") }
