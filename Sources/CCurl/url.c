@@ -20,8 +20,8 @@ static void load(void) {
     library.idn2_to_ascii_8z = NULL;
 }
 
-// Gives a name in UTF-8 the form that is looked up. libcurl reads such names in the encoding of the process's locale, which
-// is that of C.
+// Gives a name in UTF-8 the form that is looked up. libcurl reads such names in the encoding of the process's
+// locale, which is C's.
 static CURLUcode encode_name(CURLU *url) {
   char *name = NULL;
   CURLUcode code = ccurl_library.curl_url_get(url, CURLUPART_HOST, &name, 0);

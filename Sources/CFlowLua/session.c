@@ -81,7 +81,7 @@ static int write_chunk(lua_State *L, const void *bytes, size_t count, void *argu
   return 0;
 }
 
-// MARK: - What counts as a main chunk
+// MARK: - Functions that count as main chunks
 
 /// Goes through what lua_dump has written; `at` is NULL once that isn't what was expected.
 typedef struct dump_reader {

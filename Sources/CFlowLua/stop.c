@@ -457,7 +457,7 @@ void flowlua_free_alarm(flowlua_alarm *alarm) {
   free(alarm);
 }
 
-// MARK: - What belongs to a coroutine
+// MARK: - Calls and enclosures of a coroutine
 
 void flowlua_mark_call(flowlua_state *state, flowlua_coroutine *coroutine) {
   coroutine->watch->is_call = true;

@@ -198,7 +198,7 @@ flowsystem_sandbox_outcome flowsystem_enter_sandbox(
   return outcome;
 }
 
-// MARK: - What the process was given
+// MARK: - Descriptors and environment that the process was given
 
 int flowsystem_close_inherited(void) { return flowsystem_close_from(3); }
 

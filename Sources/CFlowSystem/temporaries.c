@@ -91,7 +91,7 @@ void flowsystem_remove_folder(int folder, const char *path) {
   }
 }
 
-// MARK: - What the process has made
+// MARK: - Files and folders that the process has made
 
 struct flowsystem_temporary {
   /// NULL for none. Who takes the path out is the only one to use it.

@@ -95,7 +95,7 @@ static const struct {
 };
 enum { RELEASES = sizeof releases / sizeof *releases };
 
-/// The name of the package in the system's release; that of Debian 12 where it isn't known.
+/// The name of the package in the system's release; Debian 12's where it isn't known.
 static const char *package_here(void) {
   const char *package = releases[RELEASES - 1].package;
   FILE *file = fopen("/etc/os-release", "re");

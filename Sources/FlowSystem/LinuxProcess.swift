@@ -18,7 +18,7 @@ package struct ProcessIdentity: Equatable, Sendable {
   package static let current = ProcessIdentity(
     pid: Int64(getpid()), host: hostName, boot: bootName, start: start(of: Int64(getpid())) ?? 0)
 
-  /// The knowledge whether the process still exists.
+  /// Whether the process still exists, as far as that is known.
   package enum Life {
     case alive
     case ended

@@ -8,7 +8,7 @@ import Testing
 struct AlarmTests {
   static let millisecond: Int64 = 1_000_000
 
-  /// The deeds of a test's alarms.
+  /// The alarms of a test that have run, with their times.
   final class Record: Sendable {
     private let state = Locked<[(name: String, time: Int64)]>([])
 

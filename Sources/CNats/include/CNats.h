@@ -42,8 +42,8 @@ typedef enum cnats_change {
   CNATS_CLOSED,
 } cnats_change;
 
-/// The callbacks of all connections, called on threads of the library. The context is that of the
-/// connection or subscription.
+/// The callbacks of all connections, called on threads of the library. The context belongs to the connection or
+/// subscription.
 typedef struct cnats_events {
   /// A message of a subscription; it is released afterwards.
   void (*received)(uint64_t context, natsMsg *message);

@@ -2,7 +2,7 @@ package import FlowEngine
 
 /// The findings of a rehearsal about the ops of runs.
 package struct KeptRehearsal {
-  /// The fate of an op.
+  /// The decision about an op.
   package enum Verdict {
     /// The values that it had set would be taken over.
     case kept

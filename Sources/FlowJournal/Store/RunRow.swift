@@ -33,7 +33,7 @@ struct RunRow {
     isSound = words != nil && sum != nil && row.digest(6) == sum
   }
 
-  /// The knowledge about the end of a run.
+  /// The end of a run, as far as it is known.
   enum End: Int64 {
     case none
     case finished

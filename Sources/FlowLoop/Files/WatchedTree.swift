@@ -1,6 +1,6 @@
 internal import FlowSystem
 
-/// The knowledge of a watch about its files: which exist, and what each report of the system means.
+/// The files of a watch, as far as it knows them: which exist, and what each report of the system means.
 ///
 /// A state without a descriptor: reports go in, changes and requests come out. Knowing the files makes it
 /// possible to leave out what a scan has reported already, to tell a new file from one that

@@ -173,7 +173,7 @@ package struct Sandbox: Sendable {
     present?.allowsNetwork == false ? " (--allow-net)" : ""
   }
 
-  // MARK: Descriptors and settings that the process was given
+  // MARK: Descriptors and environment that the process was given
 
   /// Closes the descriptors that the process has inherited, but its standard streams. Called before the process opens
   /// some itself.

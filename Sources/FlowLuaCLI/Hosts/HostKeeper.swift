@@ -133,7 +133,7 @@ final class HostKeeper {
   }
 }
 
-/// The words of the process to the script's first.
+/// The one line that the process writes to the script's process.
 enum HostReply {
   /// The nodes are being started, and the server has this URL.
   case ready(ByteString)

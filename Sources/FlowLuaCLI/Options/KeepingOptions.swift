@@ -29,7 +29,7 @@ final class KeepingOptions {
   var trustsCode = false
   /// Whether ops with a cache may take results of other runs.
   var usesCache = true
-  /// The fates of ops that are executed only once.
+  /// The decisions about ops that are executed only once.
   var settlements: [ByteString: ByteString] = [:]
   /// The command about the store of kept runs.
   var stored = StoreOptions()

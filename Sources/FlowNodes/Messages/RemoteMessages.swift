@@ -4,7 +4,7 @@ internal import FlowScripting
 
 // The messages between a script and the nodes that execute its ops. Each begins with `RemoteProtocol.version`.
 
-/// The agreement of both sides.
+/// The form of messages, on which both sides have to agree.
 package enum RemoteProtocol {
   /// The number of the form of all messages, with the values in them.
   static let version: UInt8 = 3

@@ -53,7 +53,7 @@ struct RemoteJobState {
     case filesDeleted
   }
 
-  /// The knowledge of nodes and the server, when it is looked at.
+  /// The nodes and the server, as far as they are known when the job is looked at.
   struct World {
     var now: Int64
     /// Whether there is a connection to the server.

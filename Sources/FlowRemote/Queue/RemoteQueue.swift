@@ -74,7 +74,7 @@ package final class RemoteQueue {
   ///
   /// - Parameters:
   ///   - settings: The servers.
-  ///   - compatibility: The agreement of both sides, a part of subjects.
+  ///   - compatibility: The text on which both sides have to agree, a part of subjects.
   ///   - seal: The seal of messages; nil without a key.
   ///   - loop: The loop on which it is used.
   /// - Throws: The error of the server, or the connection's.

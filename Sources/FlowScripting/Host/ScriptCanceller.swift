@@ -166,7 +166,7 @@ public final class ScriptCanceller: @unchecked Sendable {
   }
 }
 
-/// The stops of everything that a host runs: its canceller, and the limit of its time.
+/// The means to stop everything that a host runs: its canceller, and the limit of its time.
 private final class ScriptLimits: HostService {
   /// Cancels what the host runs, from any thread; see `ScriptHost.canceller`.
   var canceller: ScriptCanceller?

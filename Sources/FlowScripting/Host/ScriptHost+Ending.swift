@@ -13,7 +13,7 @@ extension ScriptHost {
     case interrupted
   }
 
-  /// The knowledge about the end of the script, and the lines that are written then.
+  /// The state for the end of the script, and the lines that are written then.
   struct EndState {
     /// Set once the end of the process has been requested.
     var isTerminating = false

@@ -34,14 +34,14 @@ public final class ScriptHost {
   @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
   /// The waits of the main chunk, and below C functions; see `pump`.
   var waitsInPlace = WaitsInPlace()
-  /// The knowledge about the end of the script.
+  /// The state for the end of the script.
   var ending = EndState()
-  /// The reactions of the program that made the host when something happens in it.
+  /// The callbacks of the program that made the host.
   package var events = HostEvents()
   /// How runs are checked instead of executed; nil: they are executed.
   package var checking: Checking?
 
-  /// The reactions of a program when something happens in its host: calls on the thread of the host, until the host
+  /// The callbacks of a program for events in its host: called on the thread of the host, until the host
   /// is closed.
   package struct HostEvents {
     /// Another loop becomes active, so that signals can wake it.

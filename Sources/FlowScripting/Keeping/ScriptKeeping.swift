@@ -69,7 +69,7 @@ package final class ScriptKeeping: RunMonitor {
     package var usesCache = true
     /// The text of the key by which secrets are kept, a long random one; without it no op that sets a secret is kept.
     package var storeKey: ByteString?
-    /// The fates of ops that are executed only once: `done`, `again` or `fail`, by name.
+    /// The decisions about ops that are executed only once: `done`, `again` or `fail`, by name.
     package var settlements: [ByteString: ByteString] = [:]
     /// How large the store may become, in bytes: when the script ends, the oldest other runs are removed.
     package var storeLimit = JournalStore.usualLimit

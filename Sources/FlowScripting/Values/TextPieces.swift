@@ -61,7 +61,7 @@ final class TextPieces {
     _ = held?.set(0)
   }
 
-  /// The finding of `nextLine`.
+  /// The result of `nextLine`.
   enum Line {
     /// A line without its line feed, its number from 1, and how many bytes are before it.
     case line(ByteString, number: Int, offset: Int)

@@ -295,7 +295,7 @@ package final class WorkerPool {
     }
   }
 
-  /// The reaction of a new worker to something deprecated.
+  /// The settings of a new worker for something deprecated.
   private var workerDeprecations: WorkerDeprecations {
     switch host.deprecations {
     case .ignored: .ignored

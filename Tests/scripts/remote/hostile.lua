@@ -13,7 +13,7 @@ local op = [[
   print(run.state, run.error and run.error.message)
 ]]
 
--- The words of a node of an earlier version.
+-- The message of a node of an earlier version.
 local other = string.pack("s1s1s1s1s1", "id7", "oldbox", "2-0_0_9-5_4_3", "0.0.9", "5.4.3") .. "\4\4\0\0"
 local waits = server:start(op, "--remote-timeout", "2")
 while waits.state == "pending" do

@@ -3,7 +3,7 @@
 /// Each record belongs to an execution: the last one that has begun at its place, or else the one that encloses
 /// that place. A machine executes the op of a step at one place again and again.
 struct LogReduction {
-  /// The knowledge about an execution.
+  /// The facts about an execution.
   private struct Fate: OptionSet {
     let rawValue: UInt8
     static let hasEnded = Fate(rawValue: 1)

@@ -155,7 +155,7 @@ package protocol KeptReading: AnyObject {
   func cancel()
 }
 
-/// A keeper's knowledge about an op that had finished already.
+/// The end of an op that had finished already, as its keeper knows it.
 package struct KnownEnd {
   /// The values that it has set; `.null` removes a key.
   package var writes: [(key: DataKey, value: FlowValue)]

@@ -79,7 +79,7 @@ extension Run {
   }
 }
 
-/// The knowledge that the reader of a stream and its source on the loop have of each other.
+/// The state that the reader of a stream shares with its source on the loop.
 // Unchecked: `source` is set before the stream is returned, and then only used on the loop's thread.
 private final class ProgressDemand: @unchecked Sendable {
   /// The first element waits to be read.

@@ -58,7 +58,7 @@ private struct RandomMachine {
     }
   }
 
-  /// Its deeds: its lines, what it performs with which state, and how it ends.
+  /// Models a run: its lines, what it performs with which state, and how it ends.
   func model() -> (lines: [String], performed: [String], end: String) {
     var lines: [String] = []
     var performed: [String] = []
