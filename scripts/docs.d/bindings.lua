@@ -9,6 +9,7 @@ local root = "Sources/FlowScripting/"
 local fields = {
   { "flow.Op", "Op/OpBindings.swift", "func property" },
   { "flow.Dispatcher", "Group/DispatcherBindings.swift", "func property" },
+  { "flow.Limit", "Task/LimitBindings.swift", "func property" },
   { "flow.Run", "Run/RunBindings.swift", "func property", { "result" } },
   { "flow.Task", "Task/TaskBindings.swift", "func taskField", { "index" } },
   { "flow.Response", "HTTP/HTTPResponseBindings.swift", "func property" },
@@ -23,6 +24,7 @@ local options = {
   { "flow.WithOptions", function(t) flow.op("AnOp", run):with(t) end },
   { "flow.OpOptions", function(t) flow.op("AnOp", t) end },
   { "flow.DispatcherOptions", function(t) flow.dispatcher(t) end },
+  { "flow.LimitOptions", function(t) flow.limit("a limit", t) end },
   { "flow.AwaitOptions", function(t) flow.resolved():await(t) end },
   { "flow.AnySucceedsOptions", function(t) flow.when_any_succeeds({ flow.resolved() }, t) end },
   { "flow.NextOptions", function(t) flow.resolved():next(run, t) end },

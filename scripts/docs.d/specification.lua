@@ -7,6 +7,7 @@ local folders = {
   { "bucket", "Data", "The bucket of a run keeps values and logs every change." },
   { "flow", "Flows", "A flow runs its steps in order and reports what happened." },
   { "graph", "Graphs", "The ops of a graph start when their data is there." },
+  { "limit", "Shared limits", "Ops, groups and code of a script and its workers share limits." },
   { "group", "Groups", "A group runs one op for each item of a list." },
   { "keep", "Kept runs", "A kept run continues where it stopped, and does nothing twice." },
   { "undo", "Undos", "A flow that fails undoes what had succeeded in it." },

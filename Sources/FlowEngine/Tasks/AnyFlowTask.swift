@@ -419,6 +419,8 @@ class TaskDetails {
   @exclusivity(unchecked) final var owned: OwnedTasks?
   /// The limit of the code's time, if it has one of its own.
   @exclusivity(unchecked) final var limit: TimeLimit?
+  /// The limits that the code holds or waits for.
+  @exclusivity(unchecked) final var hold: LimitHold?
 
   init() {}
 

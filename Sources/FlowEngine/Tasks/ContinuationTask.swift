@@ -117,6 +117,25 @@ private enum ContinuationStage: UInt8 {
     limit.begin(stopping: self)
   }
 
+  /// Runs the code when it holds limits, which it gives back at its end; once it has its owner.
+  package final func begin(holding hold: LimitHold) {
+    let details = makeDetails()
+    details.hold = hold
+    details.owned = hold.tasks
+    if hold.take({ [self] in loop.enqueue { self.beginHolding() } }) {
+      begin()
+    } else {
+      self.hold()
+    }
+  }
+
+  private func beginHolding() {
+    if stage == .waiting { begin() }
+  }
+
+  /// The tasks that its code starts, and those around it.
+  package final var tasksAround: OwnedTasks? { details?.owned ?? owner }
+
   package final override var ownerDeadline: Int64 {
     min(super.ownerDeadline, details?.limit?.taskDeadline ?? .max)
   }
@@ -269,6 +288,7 @@ private enum ContinuationStage: UInt8 {
   private func close(_ error: FlowError?) {
     stage = .over
     details?.limit?.endStopping()
+    details?.hold?.drop()
     details?.owned = nil
     dropCode()
     if isHeld { loop.registry.continuations[id] = nil }
@@ -296,6 +316,7 @@ private enum ContinuationStage: UInt8 {
     source = nil
     details?.followed = nil
     details?.limit?.endStopping()
+    details?.hold?.drop()
     details?.owned?.abandon()
     details?.owned = nil
     stage = .over
@@ -315,7 +336,11 @@ private enum ContinuationStage: UInt8 {
   package final override func stopStalled() -> Bool {
     let error = FlowError.stalled(op: title)
     switch stage {
-    case .waiting, .completing, .over: return false
+    case .waiting:
+      guard let hold = details?.hold, hold.isWaiting else { return false }
+      complete(hold.stalled(title))
+      return true
+    case .completing, .over: return false
     case .running: return stopStalledCode(error)
     case .following:
       awaited?.unobserve(self)

@@ -13,6 +13,15 @@ protocol TaskOwner: AnyObject {
   func expireTask() -> FlowError?
   /// Fails the owner and all that encloses it, whatever policies say about failures.
   func failOwner(_ error: FlowError)
+  /// Whether it, or what encloses it within the same run, holds a limit.
+  func holds(_ limit: Limit) -> Bool
+  /// The tasks that include the owner itself, also where stops of those don't reach it.
+  var tasksAround: OwnedTasks? { get }
+}
+
+extension TaskOwner {
+  func holds(_ limit: Limit) -> Bool { false }
+  var tasksAround: OwnedTasks? { enclosingTasks }
 }
 
 /// The tasks that an op or a run has started and that haven't ended: they end with it at the
@@ -55,6 +64,17 @@ package final class OwnedTasks {
 
   /// Fails the owner of the tasks and all that encloses it, whatever policies say about failures.
   func failOwner(_ error: FlowError) { (outermost ?? self).owner?.failOwner(error) }
+
+  /// Whether anything around the tasks holds a limit.
+  package func hold(_ limit: Limit) -> Bool {
+    // A loop, because runs can have started each other in a row of any length.
+    var around = Optional(self)
+    while let owned = around.map({ $0.outermost ?? $0 }) {
+      if owned.owner?.holds(limit) == true { return true }
+      around = owned.owner?.tasksAround
+    }
+    return false
+  }
 
   /// Why the owner of the tasks is to stop; nil when nothing stops it.
   package var stopError: FlowError? {

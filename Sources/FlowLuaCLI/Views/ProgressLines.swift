@@ -105,7 +105,9 @@ struct ProgressLines {
     if let running = row.running { notes.append(("\(running) running", nil)) }
     if row.kind == .group { notes.append(("\(row.failed) failed", row.failed > 0 ? .red : nil)) }
     if row.kept > 0 { notes.append(("\(row.kept) kept", nil)) }
-    if row.kind != .group || row.remaining == nil {
+    if let limit = row.limit {
+      notes.append(("queued \(Self.duration(row.seconds)) for limit \(shown(limit))", .yellow))
+    } else if row.kind != .group || row.remaining == nil {
       notes.append((Self.duration(row.seconds), nil))
     }
     if let delay = row.retryDelay {

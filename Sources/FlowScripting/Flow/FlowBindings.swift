@@ -61,7 +61,7 @@ struct FlowBindings {
           let policy = try PolicyBindings(host: host).policy(arguments, 2, for: op)
           flow.add(
             policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
-            undo: policy.undo)
+            undo: policy.undo, limits: policy.limits)
         }
         return try Self(host: host).changed(flow, call)
       },
@@ -82,7 +82,8 @@ struct FlowBindings {
           throw arguments.wrong(2, "field 'undo': a final step is never undone")
         }
         flow.addFinally(
-          policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
+          policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
+          limits: policy.limits)
         return try Self(host: host).changed(flow, call)
       },
       "case": BoundMethod { host, call in

@@ -46,7 +46,8 @@ struct GraphBindings {
     }
     graph.add(
       placed, dispatcher, after: others, when: condition, retry: policy?.retry,
-      timeout: policy?.timeout, grace: policy?.grace, undo: policy?.undo(of: placed))
+      timeout: policy?.timeout, grace: policy?.grace, undo: policy?.undo(of: placed),
+      limits: policy?.limits)
   }
 
   /// `after`: an op, a name, or a list of these.

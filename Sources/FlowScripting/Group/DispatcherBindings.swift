@@ -46,6 +46,7 @@ struct DispatcherBindings {
         values: [.integer(Int64(rate.count))], fields: [("per", .number(rate.period.inSeconds))])
       return call.answer(.reference(table))
     case "hold_slot": return call.answer(.boolean(dispatcher.holdsSlots))
+    case "limit": return call.answer(try Limits.value(of: dispatcher.limits, host))
     case "label": return call.answer(box.label)
     default: return call.answer(.nil)
     }
@@ -56,7 +57,7 @@ struct DispatcherBindings {
       index,
       known: [
         "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
-        "collect", "absent", "rate", "hold_slot", "label",
+        "collect", "absent", "rate", "hold_slot", "limit", "label",
       ])
     guard let input = try options.string("input") else {
       throw arguments.wrong(index, "field 'input': string expected, got nil")
@@ -76,7 +77,8 @@ struct DispatcherBindings {
       allowEmpty: try options.boolean("allow_empty") ?? false,
       failures: try options.string("failures"), as: try options.string("as"),
       collect: try options.string("collect"), absent: absent, rate: try options.rate("rate"),
-      holdsSlots: try options.boolean("hold_slot") ?? false, label: try options.label("label"))
+      holdsSlots: try options.boolean("hold_slot") ?? false,
+      limits: try options.limits("limit") ?? [], label: try options.label("label"))
     let label = options.value("label") ?? .nil
     dispatcher.labelSource = FlowValue(label)
     return DispatcherBox(dispatcher, label: label)

@@ -25,6 +25,7 @@ extension ScriptHost {
       EventListener.install(in: self)
       installRemote()
     }
+    Limits.install(in: self)
     TimeBindings(host: self).install()
     try TaskMakers(host: self).install()
     ExecBindings(host: self).install()

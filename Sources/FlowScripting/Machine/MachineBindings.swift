@@ -311,10 +311,11 @@ private struct MachineReader {
     let input = try options.string("primary_input")
     let output = try options.string("primary_output")
     do {
-      return try MachineOp(
+      let made = try MachineOp(
         definition, logic: logic, steps: logic.steps.names, events: logic.events.names, doc: doc,
         needs: needs, gives: gives, primaryInput: input, primaryOutput: output,
         retry: policy.retry, timeout: policy.timeout, grace: policy.grace, undo: policy.undo)
+      return policy.limiting(made) as? MachineOp ?? made
     } catch let problem {
       let position =
         problem.place < 0

@@ -269,6 +269,11 @@ extension HandlerPart: CodeContent {
   }
 }
 
+/// A limit isn't a part of the code that uses it: it decides when that is executed, not how.
+extension Limit: CodeContent {
+  func codeContent(_ host: ScriptHost) throws -> [LuaValue] { [.string(name)] }
+}
+
 /// Functions of policies.
 extension ScriptRetryRule: CodeHolder, LuaCode {
   var codeValues: [LuaValue] {

@@ -61,7 +61,7 @@ struct OpBindings {
       timeout: policy.timeout, grace: policy.grace, undo: policy.undo,
       body: try PolicyBindings(host: host).body(function, policy, options, of: name)
     )
-    return policy.keeping(op)
+    return policy.limiting(policy.keeping(op))
   }
 
   static var methods: LuaFields<BoundMethod> {
@@ -157,6 +157,7 @@ struct OpBindings {
       return call.answer(op.memoryLimit.map { .integer(Int64($0.bytes)) } ?? .nil)
     case "effect": return try host.answer(call, .bytes(ByteString(op.effect.rawValue)))
     case "tags": return try host.answer(call, op.tags)
+    case "limit": return call.answer(try Limits.value(of: op.limits, host))
     case "thread": return try host.answer(call, .bytes(ByteString(op.thread.rawValue)))
     default: return call.answer(.nil)
     }

@@ -1,11 +1,11 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo`, `thread`, `memory` and `tags` as scripts write them.
+/// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo`, `thread`, `memory`, `tags` and `limit` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that this type reads.
   static let fields: [String] = [
-    "retry", "timeout", "grace", "effect", "cache", "undo", "thread", "memory", "tags",
+    "retry", "timeout", "grace", "effect", "cache", "undo", "thread", "memory", "tags", "limit",
   ]
 
   let retry: RetryPolicy?
@@ -24,6 +24,8 @@ struct PolicyOptions {
   let memory: ByteCount?
   /// The tags that a node needs in order to execute it; nil keeps the previous value.
   let tags: RemoteTags?
+  /// What it holds while it executes; nil keeps the previous limits.
+  let limits: [Limit]?
 
   init(_ options: Options) throws {
     retry = try Self.retry(options)
@@ -53,6 +55,7 @@ struct PolicyOptions {
     }
     memory = try Self.memory(options)
     tags = try RemoteTags(options)
+    limits = try options.limits("limit")
     if cache != nil, undo != nil {
       throw options.arguments.wrong(
         options.index,
@@ -114,6 +117,9 @@ struct PolicyOptions {
     policy.key = try fields.function("key").map { ScriptCacheKey(options.arguments.host, $0) }
     return policy
   }
+
+  /// A new op with the limits of these options.
+  func limiting(_ op: Op) -> Op { limits == nil ? op : op.with(limits: limits) }
 
   /// An op with the effect and the cache of these options.
   func keeping(_ op: Op) -> Op {
@@ -183,14 +189,17 @@ struct PolicyBindings {
   ///
   /// - Returns: The policy, and the op for that thread.
   func policy(_ arguments: Arguments, _ index: Int, for op: Op) throws -> (
-    op: Op, retry: RetryPolicy?, timeout: Duration?, grace: Duration?, undo: ScriptOpBody?
+    op: Op, retry: RetryPolicy?, timeout: Duration?, grace: Duration?, undo: ScriptOpBody?,
+    limits: [Limit]?
   ) {
-    if arguments.isNil(index) { return (op, nil, nil, nil, nil) }
+    if arguments.isNil(index) { return (op, nil, nil, nil, nil, nil) }
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
     try policy.checkKeeping(of: op, options)
     let placed = policy.keeping(try Self(host: host).op(op, with: policy, options))
-    return (placed, policy.retry, policy.timeout, policy.grace, policy.undo(of: placed))
+    return (
+      placed, policy.retry, policy.timeout, policy.grace, policy.undo(of: placed), policy.limits
+    )
   }
 
   /// An op that runs on the thread and with the memory of a policy; the op itself if it already does.
@@ -307,7 +316,7 @@ struct PolicyBindings {
     let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
       effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),
-      primaryInput: try options.string("primary_input"),
+      limits: policy.limits, primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))
     return call.answer(try host.value(of: made))
   }

@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// The functions that ops around other ops share.
@@ -78,7 +78,7 @@ struct WrapBindings {
       }
       context.set(key, value)
     }
-    let task = context.execute(inner)
+    let task = context.execute(inner, within: host.currentTask?.tasksAround)
     if task.isConcluded { return try answer(call, inner, context, task) }
     return try call.wait(
       TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
@@ -193,7 +193,7 @@ final class WrappedOpBody: OpBody {
     if op.complaintOfClass == nil { return op.withBody(body) }
     let name = op.name == wrapped.name ? inner.name : op.name
     return body.op(named: name).with(
-      retry: op.retry, timeout: op.timeout, grace: op.grace, undo: op.undo)
+      retry: op.retry, timeout: op.timeout, grace: op.grace, undo: op.undo, limits: op.limits)
   }
 
   func start(_ context: OpContext) -> CallState { code.start(context) }

@@ -39,26 +39,6 @@ enum TimedWaits {
   }
 }
 
-/// Waits for the function of `flow.within`.
-private final class LimitedWait: TaskWait {
-  private let calls: LimitedCalls
-  private let id: Int64
-
-  init(_ host: ScriptHost, _ task: AnyFlowTask, _ calls: LimitedCalls, _ id: Int64) {
-    self.calls = calls
-    self.id = id
-    super.init(task, for: task.isConcluded ? nil : host.waitingTask, deadline: nil) {
-      [unowned host] call in
-      if let error = try host.error(of: task) { throw host.raise(error) }
-      guard let results = calls.end(id), !results.isEmpty else { return call.answer() }
-      return call.answer([try host.luaResult(of: task)] + results.dropFirst())
-    }
-  }
-
-  // It may have been abandoned.
-  deinit { calls.end(id) }
-}
-
 /// Waits for a task and stops it when the time is over. It ends with the task, whose cleanups have their time.
 final class StoppingWait: TaskWait {
   private let host: ScriptHost

@@ -166,7 +166,9 @@ struct TimelineData {
       switch step.kind {
       case .execution: break
       case .retryDelay: title = "\(title), retry delay"
-      case .queue: title = "\(title), queued"
+      case .queue:
+        title = "\(title), queued"
+        if let limits = run.limits(of: span) { title = "\(title) for \(limits)" }
       case .undo: title = "undo \(title)"
       case .own: title = span.parent < 0 ? "the run itself" : "\(title), itself"
       }
@@ -234,6 +236,7 @@ struct TimelineData {
     text.object("messages") {
       appendTexts(to: &$0) { run.error(of: $0)?.message ?? run.keptLine(of: $0) }
     }
+    text.list("queues") { appendQueues(to: &$0) }
     text.object("labels") { appendTexts(to: &$0) { run.label(of: $0) } }
   }
 
@@ -270,6 +273,19 @@ struct TimelineData {
           ])
           $0.element(attempt.message ?? "")
         }
+      }
+    }
+  }
+
+  /// The waits for limits of the spans that are shown.
+  private func appendQueues(to text: inout JSONText) {
+    for (place, index) in shown.enumerated() {
+      let span = run.spans[index]
+      guard let line = run.queuedLine(of: span) else { continue }
+      text.separate()
+      text.list {
+        $0.append([Int64(place), Self.microseconds(span.start) - Self.microseconds(span.queued)])
+        $0.element(line.truncated(to: 200))
       }
     }
   }

@@ -235,6 +235,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     return .open(id: share.number, plan.with(limit: share.limit))
   }
 
+  func isHeld(_ limit: Limit) -> Bool { work.isHeld(limit) }
+
   func handle(_ events: WorkerReport.GroupEvents, worker: Int) {
     guard let share = shares.first(where: { $0.number == events.id }), let group else { return }
     var ends = ItemEnds()

@@ -118,6 +118,8 @@ package enum WorkerOrder: Sendable {
   case close(id: UInt64)
   /// The code with this number isn't used any more.
   case forget(code: UInt64)
+  /// A limit that it has asked for is its own now, or why it can't be.
+  case limit(request: UInt64, problem: ByteString?)
 }
 
 /// The report of a worker about the time since its last one.
@@ -132,9 +134,11 @@ package struct WorkerReport: Sendable {
   package var groups: [GroupEvents] = []
   /// Failures of tasks that are unobserved, and that nothing can observe any more.
   package var failures: [(name: ByteString, error: WireError)] = []
+  /// Limits that its code wants, and those that it gives back.
+  var limits: [LimitRequest] = []
 
   package var isEmpty: Bool {
-    jobs.isEmpty && returned.isEmpty && groups.isEmpty && failures.isEmpty
+    jobs.isEmpty && returned.isEmpty && groups.isEmpty && failures.isEmpty && limits.isEmpty
   }
 
   /// The reason why a worker without work waits.

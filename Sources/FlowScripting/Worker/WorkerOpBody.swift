@@ -225,6 +225,8 @@ private final class WorkerExecution: WorkerTask {
 
   var hasTimeout: Bool { context?.hasTimeout ?? false }
 
+  func isHeld(_ limit: Limit) -> Bool { context?.isHeld(limit) == true }
+
   func cancel(_ error: FlowError) { host.stopWork(number, error) }
 
   func handle(_ event: WorkerReport.JobEvent) {

@@ -40,6 +40,9 @@ final class WorkerOutbox {
   /// Adds an unobserved failure.
   func add(_ name: ByteString, _ error: WireError) { report.failures.append((name, error)) }
 
+  /// Adds a limit that is wanted, or given back.
+  func add(_ request: LimitRequest) { report.limits.append(request) }
+
   /// Whether it is time for a report; `time` is on the loop's clock. (While a virtual clock stands
   /// still, it is time when the worker has nothing more to do.)
   func isDue(at time: Int64) -> Bool {

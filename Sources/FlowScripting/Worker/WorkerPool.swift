@@ -24,6 +24,8 @@ package protocol WorkerTask: AnyObject {
   var isExclusive: Bool { get }
   /// Whether its time is limited.
   var hasTimeout: Bool { get }
+  /// Whether it holds a limit, or something around it does.
+  func isHeld(_ limit: Limit) -> Bool
 }
 
 extension WorkerTask {
@@ -35,12 +37,15 @@ extension WorkerTask {
   /// It shares its worker.
   package var isExclusive: Bool { false }
   package var hasTimeout: Bool { false }
+  package func isHeld(_ limit: Limit) -> Bool { false }
 }
 
 /// A group whose shares workers execute, on the main loop.
 protocol WorkerGroupTask: AnyObject {
   /// Handles the events of items in a worker.
   func handle(_ events: WorkerReport.GroupEvents, worker: Int)
+  /// Whether the enclosing execution holds a limit.
+  func isHeld(_ limit: Limit) -> Bool
 }
 
 /// The workers of a host: Lua states on threads of their own, which execute ops and functions.
@@ -61,6 +66,8 @@ package final class WorkerPool {
   private var workers: [Worker] = []
   private var tasks: [UInt64: any WorkerTask] = [:]
   private var groups: [UInt64: Connection] = [:]
+  /// The limits that code in workers holds or waits for, by the numbers of their requests.
+  private var holds: [Int: [UInt64: LimitHold]] = [:]
   private let link: Link
   private let configuration: LuaConfiguration
   /// The conditions of its workers instead of the host's; nil for those of the host. Set before the first task.
@@ -340,6 +347,7 @@ package final class WorkerPool {
     for failure in report.failures {
       loop.reportFailure(failure.error.error(on: host), name: failure.name)
     }
+    for request in report.limits { handle(request, from: worker) }
     for events in report.groups { groups[events.id]?.group.handle(events, worker: worker) }
     guard workers[worker].isAlive else { return }
     while let first = workers[worker].closing.first, first.order <= report.taken {
@@ -428,6 +436,7 @@ package final class WorkerPool {
     workers[worker].external = nil
     workers[worker].alarm?.cancel()
     workers[worker].alarm = nil
+    for hold in (holds.removeValue(forKey: worker) ?? [:]).values { hold.drop() }
     let (lost, actions) = state.lost(worker)
     let told = lost.compactMap { tasks.removeValue(forKey: $0) }
     for task in told {
@@ -462,5 +471,40 @@ package final class WorkerPool {
     workers = []
     tasks = [:]
     groups = [:]
+    for hold in holds.values.joined() { hold.value.drop() }
+    holds = [:]
+  }
+
+  // MARK: Limits
+
+  private func handle(_ request: LimitRequest, from worker: Int) {
+    switch request {
+    case .release(let number): holds[worker]?.removeValue(forKey: number)?.drop()
+    case .take(let number, let name, let size, let owner):
+      do throws(FlowError) {
+        let limit = try limit(name, size)
+        let isHeld = tasks[owner]?.isHeld(limit) ?? groups[owner]?.group.isHeld(limit) ?? false
+        let hold = LimitHold(isHeld ? [] : [limit], on: loop) { "worker \(worker + 1)" }
+        holds[worker, default: [:]][number] = hold
+        let isTaken = hold.take { [weak self] in
+          self?.send(.limit(request: number, problem: nil), to: worker)
+        }
+        if isTaken { send(.limit(request: number, problem: nil), to: worker) }
+      } catch {
+        send(.limit(request: number, problem: error.message), to: worker)
+      }
+    }
+  }
+
+  private func limit(_ name: ByteString, _ size: LimitSize?) throws(FlowError) -> Limit {
+    if conditions != nil {
+      throw .usage(
+        "limits of scripts aren't there on other machines: give the op the policy 'limit'")
+    }
+    do {
+      return try Limits.of(host).define(name, size).get()
+    } catch {
+      throw .from(error)
+    }
   }
 }

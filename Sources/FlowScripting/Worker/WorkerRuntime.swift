@@ -87,6 +87,14 @@ final class WorkerRuntime {
       vm.close()
       throw error
     }
+    host.service { WorkerLimits() }.onRequest = { [unowned self] request in
+      outbox.add(request)
+      if outbox.isDue(at: loop.now()) { outbox.flush(groups.values) }
+    }
+    host.service { WorkerLimits() }.owner = { [unowned self] run in
+      jobs.first { $0.value.execution === run }?.key ?? groups.first { $0.value.run === run }?.key
+        ?? 0
+    }
     clock?.wait = { [unowned self] in sleep(until: $0) }
     vm.onAttention = { [unowned self] in takeStops() }
     host.service { TemporaryFolders() }.onFolder = { [unowned self] path, run in
@@ -126,7 +134,9 @@ final class WorkerRuntime {
       if turn == .waiting {
         outbox.flush(groups.values, sleep: .busyElsewhere)
         _ = loop.turn(mayBlock: true)
-      } else if !hasWork || !stalls.failNext(on: loop) {
+      } else if !hasWork || host.existing(WorkerLimits.self)?.isWaiting == true
+        || !stalls.failNext(on: loop)
+      {
         // Nothing here can continue. (Tasks that wait for nothing else have failed by now.)
         stalls = StallPass(times: 2)
         outbox.flush(groups.values, sleep: .idle)
@@ -202,6 +212,8 @@ final class WorkerRuntime {
       groups.removeValue(forKey: id)?.drop()
       early[id] = nil
     case .forget(let code): functions[code] = nil
+    case .limit(let request, let problem):
+      host.existing(WorkerLimits.self)?.answer(request, problem)
     }
   }
 

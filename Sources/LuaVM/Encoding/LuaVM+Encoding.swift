@@ -222,6 +222,7 @@ package struct EncodeError: Error, Sendable, CustomStringConvertible {
     switch kind {
     case .function: "require its module inside the function"
     case .userdata where typeName == "file": "open it inside the function"
+    case .userdata where typeName == "limit": "write flow.limit(name) inside the function"
     case .table: "keep the metatable in a module, or make it inside the function"
     default: "make it inside the function"
     }

@@ -166,7 +166,8 @@ struct HelpTests {
       local policy = { gives = { m = "any" }, retry = 2, timeout = 1, grace = 1, run = print }
       local LimitedOp = flow.op("LimitedOp", { thread = "worker", memory = "64M", run = function() end })
       local RemoteOp = flow.op("RemoteOp", { thread = "remote", tags = "gpu", run = function() end })
-      look("op", ItemOp, flow.op("PolicyOp", policy), LimitedOp, RemoteOp)
+      local HeldOp = flow.op("HeldOp", { limit = flow.limit("db", 1), run = function() end })
+      look("op", ItemOp, flow.op("PolicyOp", policy), LimitedOp, RemoteOp, HeldOp)
       local good = flow.new("good"):add_grouped(ItemOp, { input = "ns" }):run { ns = { 1 } }
       local bad = flow.op("BadOp", function() error({}) end):run()
       local exec = flow.exec({ "sh", "-c", "kill -9 $$" })

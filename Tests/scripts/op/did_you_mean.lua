@@ -35,7 +35,7 @@ local run = flow.new("f"):run()
 check.usage(function() run:summary { tiem = "iso" } end, "#1", "did you mean 'time'?")
 check.usage(function() run:summary { duration = true } end, "#1", "did you mean 'durations'?")
 local far = check.usage(function() flow.op("AOp", { run = f, colour = 1 }) end, "'colour'", "known are",
-  "'doc', 'effect', 'gives', 'grace', 'memory', 'needs'")
+  "'doc', 'effect', 'gives', 'grace', 'limit', 'memory', 'needs'")
 check.lacks(far.message, "did you mean")
 -- A message quotes no more than a line or two of a name without end.
 local long = check.usage(function() flow.op("AOp", { run = f, [("needs"):rep(100000)] = 1 }) end, "unknown field")

@@ -34,6 +34,10 @@ enum LogKind: UInt8 {
   case kept
   /// A step of a graph isn't executed: as a log, without a start.
   case skipped
+  /// An op begins to wait for a limit before its start: `first` is the name. It has no line.
+  case queues
+  /// An op has waited for limits, and starts: `first` is the line's text, `second` the time in nanoseconds.
+  case queued
 
   /// Whether it only tells what an execution has done.
   var isDetail: Bool {

@@ -247,7 +247,7 @@ extension EventLog {
     var work: LoggedWork?
     var undo: LoggedUndo?
     switch record.kind {
-    case .startWith, .endWith, .snapshotEntry, .attempt: return nil
+    case .startWith, .endWith, .snapshotEntry, .attempt, .queues: return nil
     case .start, .executed: kind = .start
     case .finish:
       kind = .finish
@@ -257,7 +257,7 @@ extension EventLog {
       message = outcome(of: record)
       undo = self.undo(of: record)
     case .undoStart: kind = .undoStart
-    case .log, .kept, .skipped:
+    case .log, .kept, .skipped, .queued:
       kind = record.kind == .kept ? .kept : .log
       message = text(record.firstPayload)
     case .add: kind = .set

@@ -23,11 +23,12 @@ extension Flow {
   @discardableResult
   public func addFinally(
     _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    file: StaticString = #fileID, line: UInt = #line
+    limits: [Limit]? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Flow {
     change { blueprint in
       let policy = OpPolicy.make(
-        op.policy, retry: retry, timeout: timeout, grace: grace, file: file, line: line)
+        op.policy, retry: retry, timeout: timeout, grace: grace, limits: limits, file: file,
+        line: line)
       blueprint.appendFinally(Step(op, policy: policy))
     }
   }

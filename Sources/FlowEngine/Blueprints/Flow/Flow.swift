@@ -173,16 +173,19 @@ public class Flow: Op {
   ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
   ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
   ///   - undo: Undoes it at this place, as `Op.undo`; nil leaves it to the op.
+  ///   - limits: What it holds at this place while it executes; nil leaves it to the op.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   /// - Returns: The flow.
   @discardableResult
   public func add(
     _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: (any OpBody)? = nil, file: StaticString = #fileID, line: UInt = #line
+    undo: (any OpBody)? = nil, limits: [Limit]? = nil, file: StaticString = #fileID,
+    line: UInt = #line
   ) -> Flow {
     let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, limits: limits,
+      file: file, line: line)
     return change { $0.append(Step(op, policy: policy)) }
   }
 

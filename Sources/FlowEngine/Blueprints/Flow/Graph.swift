@@ -69,11 +69,13 @@ public final class Graph: Flow {
   @discardableResult
   public override func add(
     _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: (any OpBody)? = nil, file: StaticString = #fileID, line: UInt = #line
+    undo: (any OpBody)? = nil, limits: [Limit]? = nil, file: StaticString = #fileID,
+    line: UInt = #line
   ) -> Graph {
     check(op, nil, file, line)
     let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, limits: limits,
+      file: file, line: line)
     return add(Step(op, policy: policy), after: [], when: nil)
   }
 
@@ -89,11 +91,11 @@ public final class Graph: Flow {
   package func add(
     _ op: Op, _ dispatcher: GroupDispatcher?, after others: [ByteString],
     when condition: (any CasePredicate)?, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, undo: (any OpBody)? = nil
+    grace: Duration? = nil, undo: (any OpBody)? = nil, limits: [Limit]? = nil
   ) -> Graph {
     let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, file: #fileID,
-      line: #line)
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, limits: limits,
+      file: #fileID, line: #line)
     let step =
       dispatcher.map { Step(.group($0), op, policy: op.policy) } ?? Step(op, policy: policy)
     return add(step, after: others, when: condition)

@@ -29,6 +29,8 @@ public final class GroupDispatcher {
   /// Whether an item that waits for its next attempt counts towards `maxConcurrent`. By default
   /// another item executes meanwhile.
   public let holdsSlots: Bool
+  /// What each item holds while it executes, besides the limits of the op; see `Op.limits`.
+  public let limits: [Limit]
   /// Makes the label of an item, which lines, paths, events and errors show after its index:
   /// `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
@@ -51,6 +53,7 @@ public final class GroupDispatcher {
   ///   - absent: The value in the outputs for an item that has none; see the property.
   ///   - rate: How many items start in a time, at most; nil for no limit.
   ///   - holdsSlots: Whether an item that waits for its next attempt counts towards `maxConcurrent`.
+  ///   - limits: What each item holds while it executes, besides the limits of the op.
   ///   - label: Makes the label of an item, which lines, paths, events and errors show after its index:
   ///     `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   ///     starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
@@ -59,7 +62,7 @@ public final class GroupDispatcher {
     input: some FlowText, output: (any FlowText)? = nil, maxConcurrent: Int = 3,
     allowFailure: Bool = false, allowEmpty: Bool = false, failures: (any FlowText)? = nil,
     as itemKey: (any FlowText)? = nil, collect: (any FlowText)? = nil, absent: FlowValue? = nil,
-    rate: RateLimit? = nil, holdsSlots: Bool = false,
+    rate: RateLimit? = nil, holdsSlots: Bool = false, limits: [Limit] = [],
     label: ((_ item: FlowValue) throws -> (any FlowText)?)? = nil
   ) {
     self.input = input.byteString
@@ -73,6 +76,7 @@ public final class GroupDispatcher {
     self.absent = absent.flatMap { $0.isNull ? nil : $0 }
     self.rate = rate
     self.holdsSlots = holdsSlots
+    self.limits = limits
     self.label = label
   }
 }

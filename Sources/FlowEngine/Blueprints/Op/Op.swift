@@ -131,6 +131,11 @@ public class Op {
   /// Which of its results kept runs may take from any other run of their store; nil for none, and for an op with an
   /// undo, which could undo what another run relies on.
   public var cache: CachePolicy? { policy?.undo == nil ? policy?.cache : nil }
+  /// What it holds while it executes: it begins when all of these let it.
+  ///
+  /// The time that it waits for them counts as queued, and not towards its timeout. It gives them back while it waits for
+  /// its next attempt. What it executes and starts doesn't take them again.
+  public var limits: [Limit] { policy?.limits ?? [] }
   /// Undoes the op after it has succeeded, when its flow fails or is stopped; nil when it has no undo.
   ///
   /// When an attempt at a flow ends with an error, the undos of all that had succeeded in it are executed
@@ -148,7 +153,7 @@ public class Op {
   public func with(
     name: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
-    undo: (any OpBody)? = nil, primaryInput: (any FlowText)? = nil,
+    undo: (any OpBody)? = nil, limits: [Limit]? = nil, primaryInput: (any FlowText)? = nil,
     primaryOutput: (any FlowText)? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Op {
     let declarations =
@@ -160,7 +165,7 @@ public class Op {
         primaryOutput: primaryOutput?.byteString ?? self.declarations.givenPrimaryOutput)
     let policy = OpPolicy.make(
       self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
-      undo: undo, file: file, line: line)
+      undo: undo, limits: limits, file: file, line: line)
     let made = copy(name: name?.byteString ?? self.name, declarations: declarations, policy: policy)
     made.madeBy = madeBy
     return made

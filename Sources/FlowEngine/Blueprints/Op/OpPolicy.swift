@@ -6,7 +6,7 @@ public enum OpEffect: String, CaseIterable, Sendable {
   case once
 }
 
-/// How often an op is tried, how long, and how it is undone. An op without any of these has no policy.
+/// How often an op is tried, how long, when it may start, and how it is undone. An op without any of these has no policy.
 ///
 /// Confined to one thread, like its op.
 final class OpPolicy {
@@ -21,6 +21,8 @@ final class OpPolicy {
   let cache: CachePolicy?
   /// Undoes the op when a later one fails.
   let undo: (any OpBody)?
+  /// What it has to hold while it executes.
+  let limits: [Limit]
   /// Whether it is the policy of an undo.
   let isOfUndo: Bool
   /// Whether it is the policy of a computation whose end isn't logged.
@@ -28,7 +30,8 @@ final class OpPolicy {
 
   private init(
     retry: RetryPolicy?, timeout: Duration?, grace: Duration?, effect: OpEffect?,
-    cache: CachePolicy?, undo: (any OpBody)?, isOfUndo: Bool = false, isUnlogged: Bool = false
+    cache: CachePolicy?, undo: (any OpBody)?, limits: [Limit] = [], isOfUndo: Bool = false,
+    isUnlogged: Bool = false
   ) {
     self.retry = retry
     self.timeout = timeout
@@ -36,6 +39,7 @@ final class OpPolicy {
     self.effect = effect
     self.cache = cache
     self.undo = undo
+    self.limits = limits
     self.isOfUndo = isOfUndo
     self.isUnlogged = isUnlogged
   }
@@ -58,7 +62,7 @@ final class OpPolicy {
     if policy?.undo == nil && fake.undo == nil { return policy }
     return made(
       retry: policy?.retry, timeout: policy?.timeout, grace: policy?.grace, effect: policy?.effect,
-      cache: policy?.cache, undo: fake.undo)
+      cache: policy?.cache, undo: fake.undo, limits: policy?.limits ?? [])
   }
 
   /// Makes a policy from `base` and the values that replace parts of it; nil when the result would
@@ -66,7 +70,7 @@ final class OpPolicy {
   static func make(
     _ base: OpPolicy?, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
     effect: OpEffect? = nil, cache: CachePolicy? = nil, undo: (any OpBody)? = nil,
-    file: StaticString = #fileID, line: UInt = #line
+    limits: [Limit]? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> OpPolicy? {
     if let timeout, timeout <= .zero {
       misuse("a timeout is longer than 0, not \(timeout)", file: file, line: line)
@@ -80,22 +84,33 @@ final class OpPolicy {
     let effect = effect ?? base?.effect
     let cache = cache ?? base?.cache
     let undo = undo ?? base?.undo
+    let limits = limits ?? base?.limits ?? []
     return made(
-      retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache, undo: undo)
+      retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache, undo: undo,
+      limits: limits)
+  }
+
+  /// A policy for items of a group with limits of its own.
+  static func adding(_ limits: [Limit], to base: OpPolicy?) -> OpPolicy? {
+    if limits.isEmpty { return base }
+    let held = base?.limits ?? []
+    return make(
+      base, limits: held + limits.filter { limit in !held.contains { $0 === limit } })
   }
 
   /// nil when nothing is set.
   private static func made(
     retry: RetryPolicy?, timeout: Duration?, grace: Duration?, effect: OpEffect?,
-    cache: CachePolicy?, undo: (any OpBody)?
+    cache: CachePolicy?, undo: (any OpBody)?, limits: [Limit]
   ) -> OpPolicy? {
     if retry == nil && timeout == nil && grace == nil && effect == nil && cache == nil
-      && undo == nil
+      && undo == nil && limits.isEmpty
     {
       return nil
     }
     return OpPolicy(
-      retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache, undo: undo)
+      retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache, undo: undo,
+      limits: limits)
   }
 }
 

@@ -27,6 +27,8 @@ final class GroupExecution: MemberGroup {
   @exclusivity(unchecked) private var limit: Int
   /// How many members have given their slots to others until their ends are kept.
   @exclusivity(unchecked) private var keptCount = 0
+  /// How many members wait for limits before they start.
+  private var waitingForLimits = 0
   /// Set when there is a limit of starts, or when a member has waited for its next attempt.
   @exclusivity(unchecked) private var queue: StartQueue?
   /// Whether `queue` is set: cheaper to read.
@@ -44,7 +46,8 @@ final class GroupExecution: MemberGroup {
   ) {
     let fake = parent.loop.engine.replacements?.fake(for: op)
     self.op = fake ?? op
-    self.policy = fake.map { .standIn(policy, for: $0) } ?? policy
+    let own = OpPolicy.adding(dispatcher.limits, to: policy)
+    self.policy = fake.map { .standIn(own, for: $0) } ?? own
     self.dispatcher = dispatcher
     self.scope = scope
     self.position = position
@@ -198,9 +201,12 @@ final class GroupExecution: MemberGroup {
     continueAsWork()
   }
 
+  override func memberIsQueued(_ isQueued: Bool) { waitingForLimits += isQueued ? 1 : -1 }
+
   /// How many items execute.
   var runningCount: Int {
-    runner.map { $0.count - (limit - Self.slots(dispatcher)) } ?? handout?.count ?? 0
+    runner.map { $0.count - (limit - Self.slots(dispatcher)) - waitingForLimits } ?? handout?.count
+      ?? 0
   }
 
   override func cancelMembers(_ error: FlowError) {

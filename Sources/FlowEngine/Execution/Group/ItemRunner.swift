@@ -65,7 +65,9 @@ package struct ItemWork {
   let position: UInt32
   /// The scope of its items.
   let itemScope: UInt32
-  /// Whether an item is retried or has a time limit. A runner has to handle both.
+  /// Whether the enclosing execution holds a limit.
+  package func isHeld(_ limit: Limit) -> Bool { parent.isHeldAround(limit) }
+  /// Whether an item is retried, has a time limit, or needs shared limits. A runner has to handle these.
   package var hasPolicy: Bool { policy != nil }
   /// Whether the group limits how many items start in a time: it then hands items out when they may
   /// start, so a runner must not let them wait.

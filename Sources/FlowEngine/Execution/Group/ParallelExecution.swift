@@ -301,6 +301,10 @@ class MemberGroup: Work {
   func memberPauseStopped(_ member: Execution) {}
   /// Called when a member whose op has ended begins to wait until that is kept.
   func memberIsBeingKept(_ member: Execution) {}
+  /// Called when a member begins and ends to wait for limits.
+  func memberIsQueued(_ isQueued: Bool) {}
+  /// The tasks of the code that executes its member; nil for none.
+  var tasksAround: OwnedTasks? { nil }
   /// Begins a member that is a step of a graph.
   func begin(_ member: Execution) -> Execution.Advance { .ended }
   /// Takes the answer of the condition of such a member.

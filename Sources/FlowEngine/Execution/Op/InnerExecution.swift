@@ -12,17 +12,20 @@ extension OpContext {
   /// - Returns: A task that settles when the op ends. Outside of the body, or after this op has
   ///   settled or while it cleans up, the task fails with an error of kind `usage`.
   @discardableResult
-  public func execute(_ op: Op) -> FlowTask<Void> { execute(op, in: nil) }
+  public func execute(_ op: Op) -> FlowTask<Void> { execute(op, within: nil) }
 
-  /// Executes an op over data of its own, of which the log says nothing.
-  func execute(_ op: Op, in bucket: DataBucket?) -> FlowTask<Void> {
+  /// Executes an op over data of its own, of which the log says nothing, or for code of a task, whose limits the op
+  /// doesn't take again; nil for neither.
+  package func execute(
+    _ op: Op, in bucket: DataBucket? = nil, within tasks: OwnedTasks?
+  ) -> FlowTask<Void> {
     guard let execution, isOpen, !execution.opCursor.isCleaningUp else {
       return .failed(
         FlowError.usage("'\(op.name)' was to be executed by an op that has finished"), on: loop
       )
     }
     execution.loop.checkThread()
-    let task = InnerTask(op, of: self, in: execution, data: bucket)
+    let task = InnerTask(op, of: self, in: execution, data: bucket, within: tasks)
     addInner(task)
     task.begin()
     return task
@@ -41,8 +44,11 @@ extension OpContext {
 package final class InnerTask: FlowTask<Void> {
   private let execution: InnerExecution
 
-  init(_ op: Op, of context: OpContext, in parent: Execution, data: DataBucket?) {
-    execution = InnerExecution(op, of: context, in: parent, data: data)
+  init(
+    _ op: Op, of context: OpContext, in parent: Execution, data: DataBucket?,
+    within tasks: OwnedTasks? = nil
+  ) {
+    execution = InnerExecution(op, of: context, in: parent, data: data, within: tasks)
     super.init(on: parent.loop)
     // Its error is raised where the outer op waits, and is in the log.
     markObserved()
@@ -73,9 +79,14 @@ final class InnerExecution: MemberGroup {
   unowned(unsafe) var task: InnerTask?
   private let index: Int
   private let logs: Bool
+  private let tasks: OwnedTasks?
 
-  init(_ op: Op, of context: OpContext, in parent: Execution, data: DataBucket?) {
+  init(
+    _ op: Op, of context: OpContext, in parent: Execution, data: DataBucket?,
+    within tasks: OwnedTasks?
+  ) {
     self.op = op
+    self.tasks = tasks
     index = context.index
     logs = parent.logsSets && data == nil
     super.init(parent: parent)
@@ -93,6 +104,7 @@ final class InnerExecution: MemberGroup {
   }
 
   override var logsSets: Bool { logs }
+  override var tasksAround: OwnedTasks? { tasks }
   override var members: [Execution] { member.map { [$0] } ?? [] }
 
   func begin() {

@@ -90,6 +90,7 @@ extension Execution {
     let error = frames[top].cursor.error
     lastError = error
     if error == nil { passUndosOn(top) }
+    if hasHolds { releaseHold(of: top) }
     frames.removeLast()
   }
 

@@ -129,6 +129,7 @@ extension Execution {
   }
 
   private func finishOp() -> Advance {
+    if hasHolds { releaseHold(of: opLevel) }
     context.logFinish()
     if context.outcome == nil { listOp() }
     setOpPolicy(nil)
@@ -142,6 +143,7 @@ extension Execution {
       context.replaceOutcome(opStop)
       return endOp()
     }
+    if hasHolds, !takeAgain() { return .waiting }
     renewContext()
     self[attempt: opLevel].repeats()
     logAttempt(opLevel, scope: context.scope, position: context.position)
@@ -190,6 +192,7 @@ extension Execution {
     case .fail(let error): return .ended(error)
     case .again(let time):
       delay = beginDelay(time, decision, level, scope: scope, position: position)
+      if hasHolds { pauseHold(of: level) }
       pause(level, for: time)
       return .delayed
     }

@@ -32,6 +32,9 @@ extension Execution {
       self.delay = nil
       stopPause()
       wake(frames.last?.cursor.phase == .delay ? .frame : .op)
+    } else if let hold = waitingHold {
+      hold.drop()
+      wake(queued == nil ? .op : .limit)
     } else if let undecided {
       undecided.work.reading?.cancel()
     } else if context.phase == .inBody, !opCursor.isCleaningUp, let error = opStop {
@@ -219,6 +222,7 @@ extension Execution {
     delay?.cancel()
     delay = nil
     for frame in frames { frame.attempt.timer?.cancel() }
+    dropHolds()
     for shield in shields { shield.timer?.cancel() }
     frames = []
     context.resources?.owned?.abandon()
@@ -253,6 +257,13 @@ extension Execution {
       let error = FlowError.stalled(op: name ?? op.name)
       completion.cancel(error)
       completion.finish(error)
+      return true
+    }
+    if let hold = waitingHold {
+      let name = queued?.name(in: log) ?? context.displayName
+      let path = queued.map { run.path(scope: $0.scope, position: $0.position) } ?? context.path
+      let error = hold.stalled(name).attributed(to: name, at: path)
+      request(Stop(level: opLevel, error: error, inner: error))
       return true
     }
     if machine?.waitsForRun == true || inner != nil, stop == nil { return false }

@@ -15,6 +15,8 @@ final class Execution: Work {
     case undo
     /// The step of a graph begins.
     case step
+    /// The op that has waited for its limits begins.
+    case limit
   }
 
   /// The state of an execution after a part of its work.
@@ -97,6 +99,8 @@ final class Execution: Work {
     @exclusivity(unchecked) var policy: OpPolicy?
     @exclusivity(unchecked) var undecided: UndecidedOp?
     @exclusivity(unchecked) var lastError: FlowError?
+    @exclusivity(unchecked) var queued: QueuedOp?
+    @exclusivity(unchecked) var holds: ContiguousArray<LevelHold> = []
   }
 
   @inline(never)
@@ -180,6 +184,24 @@ final class Execution: Work {
         (supervision ?? makeSupervision()).undecided = newValue
       }
     }
+  }
+  /// The op that waits for its limits before it begins.
+  var queued: QueuedOp? {
+    get { supervision?.queued }
+    set {
+      if supervision != nil || newValue != nil {
+        (supervision ?? makeSupervision()).queued = newValue
+      }
+    }
+  }
+  /// The limits that its levels hold, or wait for before their next attempt; the innermost last.
+  var holds: ContiguousArray<LevelHold> {
+    get { supervision?.holds ?? [] }
+    _modify { yield &(supervision ?? makeSupervision()).holds }
+  }
+  /// Whether there are any.
+  var hasHolds: Bool {
+    @inline(__always) get { supervision?.holds.isEmpty == false }
   }
   /// The error of the latest op, flow or predicate of this execution; nil after success.
   var lastError: FlowError? {
@@ -426,6 +448,7 @@ final class Execution: Work {
       }
     case .undo: progress = beginUndo()
     case .step: progress = group?.begin(self) ?? .ended
+    case .limit: progress = limitsAreHeld()
     case .group, .frame: break
     }
     if progress == .waiting { return }
@@ -444,6 +467,7 @@ final class Execution: Work {
   private func conclude() {
     let error = stop?.error ?? lastError
     if lastError != nil { lastError = nil }
+    if hasHolds { dropHolds() }
     if let memberOf {
       memberOf.lend { $0.memberEnded(self, error) }
     } else {
@@ -465,6 +489,16 @@ final class Execution: Work {
 
   /// Starts an op or a flow.
   func launch(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int)
+    -> Advance
+  {
+    if let policy, !policy.limits.isEmpty, !isRehearsing {
+      return queue(op, policy, scope: scope, position: position, index: index)
+    }
+    return launchNow(op, policy: policy, scope: scope, position: position, index: index)
+  }
+
+  /// Starts an op or a flow, which holds its limits.
+  func launchNow(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int)
     -> Advance
   {
     if engine.replacements != nil, let fake = engine.replacements?.fake(for: op) {

@@ -32,3 +32,35 @@ struct Frame {
     self.began = began
   }
 }
+
+/// An op or flow that waits for its limits before it begins.
+final class QueuedOp {
+  let op: Op
+  let policy: OpPolicy
+  let scope: UInt32
+  let position: UInt32
+  let index: Int
+  let hold: LimitHold
+
+  init(
+    _ op: Op, _ policy: OpPolicy, scope: UInt32, position: UInt32, index: Int, _ hold: LimitHold
+  ) {
+    self.op = op
+    self.policy = policy
+    self.scope = scope
+    self.position = position
+    self.index = index
+    self.hold = hold
+  }
+
+  /// As lines show it.
+  func name(in log: EventLog) -> ByteString {
+    log.displayName(op.name, index: index, scope: scope, position: position)
+  }
+}
+
+/// The limits that an op or flow holds at a level of its execution.
+struct LevelHold {
+  let level: Int
+  let hold: LimitHold
+}

@@ -14,6 +14,10 @@ extension OpContext: TaskOwner {
   }
 
   func failOwner(_ error: FlowError) { execution?.failEverything(error) }
+
+  func holds(_ limit: Limit) -> Bool { execution?.holdsWithin(limit) == true }
+
+  var tasksAround: OwnedTasks? { execution?.run.owner }
 }
 
 extension Run: TaskOwner {
@@ -28,6 +32,20 @@ extension Run: TaskOwner {
   func expireTask() -> FlowError? { execution?.expireLeftover() }
 
   func failOwner(_ error: FlowError) { execution?.failEverything(error) }
+
+  func holds(_ limit: Limit) -> Bool { execution?.holdsWithin(limit) == true }
+
+  var tasksAround: OwnedTasks? { owner }
+}
+
+extension OpContext {
+  /// Whether the op, or anything around it, holds a limit.
+  package func isHeld(_ limit: Limit) -> Bool { execution?.isHeldAround(limit) == true }
+}
+
+extension Run {
+  /// Whether the run, or anything around it, holds a limit while one of its callbacks is called.
+  package func isHeld(_ limit: Limit) -> Bool { execution?.isHeldAround(limit) == true }
 }
 
 extension Execution {

@@ -76,7 +76,7 @@ package final class RenamedKeysBody: OpBody {
       }
       context.end()
     }
-    let task = context.execute(wrapped, in: bucket)
+    let task = context.execute(wrapped, in: bucket, within: nil)
     if task.isConcluded {
       end(task)
     } else {

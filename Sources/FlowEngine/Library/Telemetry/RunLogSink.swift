@@ -95,10 +95,10 @@ public final class RunLogSink: RunSink, RecordSink {
   /// The level of a record; nil for one without an event.
   private func level(of record: LogRecord, _ outcome: LoggedOutcome?) -> RunLogLevel? {
     switch record.kind {
-    case .startWith, .endWith, .snapshotEntry, .attempt: nil
+    case .startWith, .endWith, .snapshotEntry, .attempt, .queues: nil
     case .add, .replace, .remove, .progress, .state, .wait: .trace
     case .programStart, .requestStart: .trace
-    case .start, .executed, .undoStart, .kept, .skipped: .debug
+    case .start, .executed, .undoStart, .kept, .skipped, .queued: .debug
     case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused: .debug
     case .caseMatched, .noCase, .caseFailed, .transition, .program, .request: .debug
     case .log: .info

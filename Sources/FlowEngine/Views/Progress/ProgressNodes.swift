@@ -7,6 +7,8 @@ struct ProgressNode {
   var position: UInt32 = 0
   var isItem = false
   var start: Int64 = 0
+  /// The name of the limit for which it waits.
+  var limit: ByteString?
   var kind = ProgressRow.Kind.op
   /// The log of the run that an op has started, if this is one.
   var child: ProgressLog?

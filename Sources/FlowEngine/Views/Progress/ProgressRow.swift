@@ -41,6 +41,8 @@ package struct ProgressRow: Sendable, Equatable {
   package var kept = 0
   /// The number of the attempt, from 1 on.
   package var attempt = 1
+  /// The name of the limit for which it waits before it starts; `seconds` is then since it began to wait.
+  package var limit: ByteString?
   /// Seconds to the next attempt while that is awaited.
   package var retryDelay: Double?
   /// The last transition of a machine: `one -> two`.

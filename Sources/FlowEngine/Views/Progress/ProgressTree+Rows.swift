@@ -203,6 +203,7 @@ extension ProgressTree {
     row.kept = node.kept
     row.attempt = node.kind == .undo ? 1 : node.attempt
     row.transition = node.transition
+    row.limit = node.limit.flatMap { node.log?.log.shown($0) }
     row.work = node.works.last?.title
     row.furtherWorks = max(0, node.works.count - 1)
     if let due = node.due, due > time { row.retryDelay = Double(due - time) / 1e9 }

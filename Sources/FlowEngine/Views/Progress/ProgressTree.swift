@@ -157,7 +157,7 @@ package final class ProgressTree: RunSink, RecordSink, GroupSink {
       }
     case .retry, .attempt, .progress, .transition, .groupCreated, .groupFinished, .groupStopped,
       .groupRefused, .groupEmpty, .undoStart, .undo, .programStart, .requestStart, .program,
-      .request:
+      .request, .queues:
       addHeld()
       addRare(record, log)
     case .kept:
@@ -196,6 +196,11 @@ package final class ProgressTree: RunSink, RecordSink, GroupSink {
   private func addRare(_ record: LogRecord, _ log: ProgressLog) {
     let text = { log.log.text(record.firstPayload) }
     switch record.kind {
+    case .queues:
+      let id = log.log.id(of: record)
+      if id == 0 || log.known[id] != nil { return }
+      add(record, log, id, .op)
+      if let index = log.known[id] { nodes[index].limit = text() }
     case .groupCreated: addGroup(record, log)
     case .groupFinished: finish(record, log, nil)
     case .undoStart: startUndo(record, log)
@@ -247,8 +252,12 @@ package final class ProgressTree: RunSink, RecordSink, GroupSink {
     guard let record = held.take(), let log = lastLog?.takeUnretainedValue() else { return }
     let id = log.log.id(of: record)
     // The run itself; or what executed an item was lost, and the item starts again.
-    if id == 0 || log.known[id] != nil { return }
-    add(record, log, id, .op)
+    if id == 0 { return }
+    guard let known = log.known[id] else { return add(record, log, id, .op) }
+    if nodes[known].limit != nil {
+      nodes[known].limit = nil
+      nodes[known].start = record.time
+    }
   }
 
   private func add(_ record: LogRecord, _ log: ProgressLog, _ id: UInt64, _ kind: ProgressRow.Kind)

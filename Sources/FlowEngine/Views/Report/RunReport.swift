@@ -200,7 +200,10 @@ package enum RunReport {
     switch part.kind {
     case .execution: return label
     case .retryDelay: return "\(label): delay before another attempt"
-    case .queue: return "\(label): wait for its turn"
+    case .queue:
+      guard let limits = run.limits(of: span) else { return "\(label): wait for its turn" }
+      let shown = MarkdownText.code(limits, limit: 60, isCell: true)
+      return "\(label): queued \(Durations.text(of: part.time)) for \(shown)"
     case .undo: return "undo of \(label)"
     case .own:
       return span.kind == .group ? "\(label): the group itself" : "\(label): the flow itself"
@@ -278,8 +281,9 @@ extension RunReport {
       var row: [ByteString] = [cell(op.name), "\(op.runs)"]
       if hasKept { row.append("\(op.kept)") }
       row += ["\(op.failed)", "\(op.retried)"]
-      row += [op.total, op.median, op.percentile95, op.longest, op.longestQueued]
-        .map { Durations.text(of: $0) }
+      row += [op.total, op.median, op.percentile95, op.longest].map { Durations.text(of: $0) }
+      let limits: ByteString = op.queuedFor.map { " for \(cell($0))" } ?? ""
+      row.append(Durations.text(of: op.longestQueued) + limits)
       text.appendRow(row)
     }
     if ops.count > mostLines {

@@ -136,6 +136,14 @@ package struct CriticalPath {
   private mutating func addOwn(_ index: Int, from: Int64, to: Int64) {
     guard to > from else { return }
     let span = run.spans[index]
+    if span.kind == .flow, let next = stretches.last.flatMap({ child(of: index, around: $0.span) }),
+      run.spans[next].queuedLine >= 0, run.spans[next].start == to, run.spans[next].queued < to
+    {
+      // The step whose start ends the gap has waited for limits.
+      let queued = max(from, run.spans[next].queued)
+      add(.queue, next, from: queued, to: to)
+      return addOwn(index, from: from, to: queued)
+    }
     if span.kind == .group {
       // The item whose start ends the gap has waited.
       if let item = stretches.last.flatMap({ child(of: index, around: $0.span) }),

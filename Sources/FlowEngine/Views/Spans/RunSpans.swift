@@ -120,6 +120,19 @@ package struct RunSpans: Sendable {
   }
 
   /// The line that says where the result of a span comes from, if it is kept.
+  package func queuedLine(of span: Span) -> ByteString? {
+    span.queuedLine >= 0 ? names[Int(span.queuedLine)] : nil
+  }
+
+  /// Which limits a span has waited for: `limit db`; nil if it hasn't.
+  package func limits(of span: Span) -> ByteString? {
+    guard let line = queuedLine(of: span)?.bytes else { return nil }
+    let mark = "for limit ".bytes
+    let place = line.indices.first { line[$0...].starts(with: mark) }
+    return place.map { ByteString(line[($0 + 4)...]) }
+  }
+
+  /// The line about a kept result.
   package func keptLine(of span: Span) -> ByteString? {
     span.isKept ? names[Int(span.keptLine)] : nil
   }

@@ -23,6 +23,8 @@ package struct RunStatistics {
     package var longest: Int64 = 0
     /// The longest time from when an item could have started to its start.
     package var longestQueued: Int64 = 0
+    /// The limits that were waited for in that time: `limit db`.
+    package var queuedFor: ByteString?
   }
 
   /// From the start of the run to its end, or to now.
@@ -86,7 +88,10 @@ package struct RunStatistics {
       }
       if span.retryCount > 0 { tallies[name].retried += Int(span.retryCount) }
       tallies[name].total = tallies[name].total.later(by: span.duration)
-      tallies[name].longestQueued = max(tallies[name].longestQueued, span.start - span.queued)
+      if span.start - span.queued > tallies[name].longestQueued {
+        tallies[name].longestQueued = span.start - span.queued
+        tallies[name].queuedFor = span.queuedLine >= 0 ? run.limits(of: span) : nil
+      }
       durations[name].append(span.duration)
     }
     countUndos(run, &tallies)

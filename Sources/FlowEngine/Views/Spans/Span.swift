@@ -65,8 +65,11 @@ package struct Span: Sendable {
   let isItem: Bool
   /// Its place in the scope, for spans that aren't items.
   let position: UInt32
-  /// When an item could have started; other spans start at once.
+  /// When it could have started: an item, with its group; what has waited for limits, when it began to. Other spans start
+  /// at once.
   package let queued: Int64
+  /// The index of the line about the limits that it has waited for among the names of the run's spans; -1 if it hasn't.
+  package let queuedLine: Int32
   package internal(set) var start: Int64
   /// Its end; of a running span the time of the view.
   package internal(set) var end: Int64

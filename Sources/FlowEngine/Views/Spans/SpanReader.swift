@@ -31,7 +31,7 @@ struct SpanReader {
     spans.append(
       Span(
         id: 0, parent: -1, name: name, index: 0, label: -1, kind: isFlow ? .flow : .op, lane: 0,
-        log: 0, isItem: false, position: 0, queued: 0, start: 0, end: 0))
+        log: 0, isItem: false, position: 0, queued: 0, queuedLine: -1, start: 0, end: 0))
     order.append(0)
   }
 
@@ -122,6 +122,9 @@ struct SpanReader {
       if let index = reader.known[reader.log.id(of: record)] {
         spans[Int(index)].keptLine = number(of: reader.log.text(record.firstPayload))
       }
+    case .queued:
+      let line = number(of: reader.log.text(record.firstPayload))
+      reader.waits[reader.log.id(of: record)] = (Int64(bitPattern: record.second), line)
     case .groupCreated: start(record, reader, .group)
     case .groupFinished: finish(record, reader)
     case .groupStopped:
@@ -215,13 +218,15 @@ struct SpanReader {
       labels.append(log.shown(text))
     }
     let made = Int32(truncatingIfNeeded: spans.count)
+    let wait = reader.waits.isEmpty ? nil : reader.waits.removeValue(forKey: id)
+    let ready = isItem ? min(scope.queued - began, time) : time - (wait?.time ?? 0)
     spans.append(
       Span(
         id: id, parent: parent, name: number, index: Int32(truncatingIfNeeded: index), label: label,
         kind: kind,
         lane: record.lane, log: reader.number, isItem: isItem,
         position: record.position,
-        queued: isItem ? min(scope.queued - began, time) : time, start: time, end: time))
+        queued: ready, queuedLine: wait?.line ?? -1, start: time, end: time))
     spans[Int(parent)].childCount += 1
     if kind == .group { spans[Int(parent)].openGroup = made }
     order.append(made)
@@ -339,6 +344,8 @@ private final class LogReader {
   var itemNames: ContiguousArray<Int32?>
   /// The logs that this one keeps and that haven't been read.
   var unread: [UInt32: EventLog]
+  /// How long what starts next has waited for limits, and the number of the line, by the ids.
+  var waits: [UInt64: (time: Int64, line: Int32)] = [:]
   /// The undos that execute, by the ids of the ops.
   var openUndos: [UInt64: Int] = [:]
   /// The programs and requests that haven't ended, by the ids of their ops.

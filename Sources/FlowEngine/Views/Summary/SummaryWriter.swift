@@ -59,7 +59,7 @@ struct SummaryWriter {
     case .startWith: write("[DataBucket] start with:\n")
     case .endWith: write("[DataBucket] end with:\n")
     case .snapshotEntry, .caseMatched, .progress, .attempt, .program, .request, .wait, .undoStart,
-      .programStart, .requestStart:
+      .programStart, .requestStart, .queues:
       break
     case .start, .executed: write("[\(opName(record))] WillStart\n")
     case .finish, .undo:
@@ -71,7 +71,7 @@ struct SummaryWriter {
       }
       write("\n")
     case .noCase, .caseFailed: write("[\(prefix)Cases] \(log.caseMessage(of: record))\n")
-    case .log, .kept, .skipped, .retry, .transition:
+    case .log, .kept, .skipped, .queued, .retry, .transition:
       write("[\(opName(record))] \(log.text(record.firstPayload))\n")
     case .state: write("[\(opName(record))] state: \(value(record.firstPayload))\n")
     case .add:

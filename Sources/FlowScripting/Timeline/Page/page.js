@@ -220,6 +220,7 @@ function showDetails(span) {
   if (within) row("within", within);
   const queued = spans.queued(span);
   row("started", `+${seconds(spans.start[span])}${queued > 0 ? `, queued for ${seconds(queued)}` : ""}`);
+  if (spans.queues.has(span)) row("limits", spans.queues.get(span).text);
   if (spans.state[span] !== KEPT) row(spans.state[span] === RUNNING ? "so far" : "took", seconds(length));
   if (spans.lane[span] > 0) row("ran on", spans.laneName(spans.lane[span]));
   for (const [k, attempt] of (spans.attempts.get(span) || []).entries()) {
@@ -315,7 +316,7 @@ function showTip(event) {
   ].filter(Boolean).join(" · ") : [
     spans.title(span),
     spans.state[span] === KEPT ? "kept" : seconds(spans.end[span] - spans.start[span]),
-    queued > 0 ? `queued ${seconds(queued)}` : "", attempts ? `${attempts.length} attempts` : "",
+    queued > 0 ? spans.queues.get(span)?.text || `queued ${seconds(queued)}` : "", attempts ? `${attempts.length} attempts` : "",
   ].filter(Boolean).join(" · ");
   tip.style.left = `${Math.max(0, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
   tip.style.top = `${Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;

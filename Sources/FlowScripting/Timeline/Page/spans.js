@@ -51,6 +51,9 @@ class Spans {
       });
     }
     for (const works of this.works.values()) works.sort((a, b) => a.start - b.start);
+    // The waits for limits before the start.
+    this.queues = new Map();
+    for (const [span, time, text] of run.queues) this.queues.set(span, { time: time / 1e6, text });
     this.undos = run.undos.map(([span, start, length, state, name, message]) => ({
       span, start: start / 1e6, end: length < 0 ? this.duration : (start + length) / 1e6,
       state, name, message,
@@ -107,10 +110,10 @@ class Spans {
   // `undo UploadOp #7`
   undoTitle(undo) { return `undo ${undo.name || this.title(undo.span)}`; }
 
-  // How long an item waited from its group's start to its own.
+  // How long an item waited from its group's start to its own, or another op for limits.
   queued(span) {
     const parent = this.parent[span];
-    if (parent < 0 || this.kind[parent] !== GROUP) return 0;
+    if (parent < 0 || this.kind[parent] !== GROUP) return this.queues.get(span)?.time || 0;
     return Math.max(0, this.start[span] - this.start[parent]);
   }
 
