@@ -1,8 +1,8 @@
 /// How many executions use something at a time, and how often they begin to: a database, an API, a device.
 ///
 /// Any number of ops, groups, flows and runs share a limit. Those that wait for it get it in the order in which they
-/// came. What holds it doesn't take it again further inside. Confined to the thread that makes it, as ops are; workers of
-/// scripts ask that thread.
+/// came. Code that holds it doesn't take it again further inside. Confined to the thread that makes it, as ops are;
+/// workers of scripts ask that thread.
 public final class Limit {
   /// The name in lines and errors.
   public let name: ByteString

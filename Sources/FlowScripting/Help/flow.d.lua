@@ -107,7 +107,7 @@ local flow = {}
 ---@field effect? flow.Effect A kept run's treatment of an op that may have been executed already; `"repeat"` by default.
 ---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
 ---@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` or `"remote"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
----@field limit? flow.Limit|string|(flow.Limit|string)[] What it holds while it executes, made by `flow.limit`: the limit, its name, or several. The time that it waits for them isn't a part of its timeout. What it executes and starts doesn't take them again.
+---@field limit? flow.Limit|string|(flow.Limit|string)[] Limits that it holds while it executes, made by `flow.limit`: the limit, its name, or several. The time that it waits for them isn't a part of its timeout. Ops that it executes and starts don't take them again.
 ---@field tags? string|string[] Of an op with `thread = "remote"`: words such as `"gpu"`, at most 4; only nodes that have all of them (`--join URL --tags gpu,big`) execute it. A text may have several, with spaces or commas between them.
 
 ---The order of a step of a graph, besides what follows from its data.
@@ -145,7 +145,7 @@ local flow = {}
 ---@field output? string The key of the list of results, in the order of the input; nothing is collected without it.
 ---@field max_concurrent? integer How many items execute at the same time; 3 by default. An item that waits for its next attempt doesn't count.
 ---@field rate? integer|flow.Rate How many items start in a time, at most: a number per second, or `{ n, per = seconds }`. Further attempts at items count, too. Unlimited by default.
----@field limit? flow.Limit|string|(flow.Limit|string)[] What each item holds while it executes, besides the limits of the op: the limit, its name, or several.
+---@field limit? flow.Limit|string|(flow.Limit|string)[] Limits that each item holds while it executes, besides the limits of the op: the limit, its name, or several.
 ---@field hold_slot? boolean Whether an item that waits for its next attempt counts towards `max_concurrent`; false by default.
 ---@field label? string|fun(item: any): string? The label that lines, paths, errors and events show of an item after its index, such as `cat.png` of `UploadOp #7 cat.png`: the field with this key of an item that is a table, or an item that is itself a string, number or boolean; or what a function returns, which is called for each item when the group starts and shouldn't wait. At most 40 characters; an item of a secret list has no label.
 ---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless `absent` is set.
@@ -281,7 +281,7 @@ local flow = {}
 ---@field effect flow.Effect A kept run's treatment of it when it may have been executed already.
 ---@field thread flow.OpThread The thread on which its function runs.
 ---@field memory integer? The bytes that each execution may allocate.
----@field limit flow.Limit|flow.Limit[]|nil What it holds while it executes; nil without limits.
+---@field limit flow.Limit|flow.Limit[]|nil The limits that it holds while it executes; nil without limits.
 ---@field tags string? The tags that a node needs to execute it, sorted, with spaces between them; nil without tags.
 ---@overload fun(...: any): flow.Op
 local Op = {}

@@ -24,7 +24,7 @@ struct PolicyOptions {
   let memory: ByteCount?
   /// The tags that a node needs in order to execute it; nil keeps the previous value.
   let tags: RemoteTags?
-  /// What it holds while it executes; nil keeps the previous limits.
+  /// The limits that it holds while it executes; nil keeps the previous ones.
   let limits: [Limit]?
 
   init(_ options: Options) throws {

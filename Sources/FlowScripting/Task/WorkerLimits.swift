@@ -17,7 +17,7 @@ struct LimitSize: Sendable, Equatable {
   }
 }
 
-/// What code in a worker asks of the main thread.
+/// A request of code in a worker to the main thread.
 enum LimitRequest: Sendable {
   /// `owner` is the job, or the share of a group, whose code wants the limit; 0 if that isn't known.
   case take(request: UInt64, name: ByteString, LimitSize?, owner: UInt64)
@@ -33,13 +33,13 @@ final class WorkerLimits: HostService {
   /// The limits by their names, each with the numbers that the code has given.
   private var proxies: [ByteString: (limit: Limit, size: LimitSize?)] = [:]
   private var last: UInt64 = 0
-  /// What waits for replies: called with the reason why there is no such limit, or with nil.
+  /// Calls that wait for replies: with the reason why there is no such limit, or with nil.
   private var waiting: [UInt64: (ByteString?) -> Void] = [:]
 
   /// Whether the answer to a request is still to come.
   var isWaiting: Bool { !waiting.isEmpty }
 
-  /// What stands for a limit here.
+  /// The limit here that represents one of the script.
   func proxy(of name: ByteString, _ size: LimitSize?) -> Result<Limit, FlowError> {
     let known = proxies[name]
     if let size, let other = known?.size, size != other { return .failure(other.problem(of: name)) }

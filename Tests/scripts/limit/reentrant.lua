@@ -1,4 +1,4 @@
--- What holds a limit doesn't take it again further inside: in ops, flows, tasks, wrapped ops and calls.
+-- Code that holds a limit doesn't take it again further inside: in ops, flows, tasks, wrapped ops and calls.
 local flow, check = require "flow", require "check"
 local db = flow.limit("db", 1)
 local count = 0
@@ -27,7 +27,7 @@ done(1, flow.wrap(Inner, function(_, run) db:use(run) end):start())
 local Each = flow.op("EachOp", { needs = { n = "integer" }, limit = db, run = function() count = count + 1 end })
 done(3, flow.new("f"):add(flow.new("g"):add_grouped(Each, { input = "ns", limit = db }), { limit = db })
   :start { ns = { 1, 2, 3 } })
--- What it has started ends with it.
+-- A run that it has started ends with it.
 local late
 done(0, holder(function() late = Inner:start() end))
 late:wait()

@@ -173,7 +173,7 @@ public class Flow: Op {
   ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
   ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
   ///   - undo: Undoes it at this place, as `Op.undo`; nil leaves it to the op.
-  ///   - limits: What it holds at this place while it executes; nil leaves it to the op.
+  ///   - limits: The limits that it holds at this place while it executes; nil leaves them to the op.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   /// - Returns: The flow.

@@ -29,7 +29,7 @@ public final class GroupDispatcher {
   /// Whether an item that waits for its next attempt counts towards `maxConcurrent`. By default
   /// another item executes meanwhile.
   public let holdsSlots: Bool
-  /// What each item holds while it executes, besides the limits of the op; see `Op.limits`.
+  /// The limits that each item holds while it executes, besides the limits of the op; see `Op.limits`.
   public let limits: [Limit]
   /// Makes the label of an item, which lines, paths, events and errors show after its index:
   /// `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
@@ -53,7 +53,7 @@ public final class GroupDispatcher {
   ///   - absent: The value in the outputs for an item that has none; see the property.
   ///   - rate: How many items start in a time, at most; nil for no limit.
   ///   - holdsSlots: Whether an item that waits for its next attempt counts towards `maxConcurrent`.
-  ///   - limits: What each item holds while it executes, besides the limits of the op.
+  ///   - limits: The limits that each item holds while it executes, besides the limits of the op.
   ///   - label: Makes the label of an item, which lines, paths, events and errors show after its index:
   ///     `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   ///     starts, on the loop's thread; when it throws, the group fails. An item that is secret has no

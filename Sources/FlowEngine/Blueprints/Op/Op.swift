@@ -131,10 +131,10 @@ public class Op {
   /// Which of its results kept runs may take from any other run of their store; nil for none, and for an op with an
   /// undo, which could undo what another run relies on.
   public var cache: CachePolicy? { policy?.undo == nil ? policy?.cache : nil }
-  /// What it holds while it executes: it begins when all of these let it.
+  /// The limits that it holds while it executes: it begins when all of these let it.
   ///
   /// The time that it waits for them counts as queued, and not towards its timeout. It gives them back while it waits for
-  /// its next attempt. What it executes and starts doesn't take them again.
+  /// its next attempt. Ops that it executes and starts don't take them again.
   public var limits: [Limit] { policy?.limits ?? [] }
   /// Undoes the op after it has succeeded, when its flow fails or is stopped; nil when it has no undo.
   ///

@@ -21,7 +21,7 @@ final class OpPolicy {
   let cache: CachePolicy?
   /// Undoes the op when a later one fails.
   let undo: (any OpBody)?
-  /// What it has to hold while it executes.
+  /// The limits that it holds while it executes.
   let limits: [Limit]
   /// Whether it is the policy of an undo.
   let isOfUndo: Bool

@@ -102,7 +102,7 @@ extension Execution {
     while hasHolds { holds.removeLast().hold.drop() }
   }
 
-  /// What waits for limits now; nil if nothing does.
+  /// The hold that waits for limits now; nil if there is none.
   var waitingHold: LimitHold? {
     let hold = queued?.hold ?? (hasHolds ? holds.last?.hold : nil)
     return hold?.isWaiting == true ? hold : nil
