@@ -1,5 +1,6 @@
 -- Finds phrases that the project's prose doesn't use, and says what to write instead. It reads
--- Markdown, the manual page, annotations, and comments of Swift and C; code and output don't count.
+-- Markdown, the manual page, annotations, and comments of Swift, C, Lua and shell; code and output
+-- don't count.
 local phrases = {}
 
 -- Each entry: phrases, what to write instead, and the words after which they are right (optional).
@@ -32,6 +33,16 @@ local refused = {
     "'is being stopped' or 'receives a stop request'" },
   { { "stands in", "stand in", "stands under", "stand under", "stands there", "stood there" },
     "'is in' or 'is'" },
+  { { "that of" }, "the noun again, or 'the op's'" },
+  { { "those of which" }, "the noun again" },
+  { { "as in" }, "'like', 'such as', 'for example in', or the verb: 'as Lua does'" },
+  { { "what it has" }, "its parts by their names" },
+}
+
+-- Words that begin no sentence, and what to write instead. A question may.
+local beginnings = {
+  { "What", "the noun: 'The data that …'" },
+  { "The same", "the thing, with what differs" },
 }
 
 -- A unit is a stretch of prose. A phrase may cross the end of a line within it.
@@ -113,14 +124,16 @@ local function luacats(lines)
   return units.list
 end
 
--- Comments of scripts that fill their lines.
-local function script(lines)
-  local units = new_units()
-  for number, line in ipairs(lines) do
-    local text = line:match "^%s*%-%-(.*)$"
-    if text then units.add(number, text) else units.close() end
+-- Comments of scripts that fill their lines, which a pattern captures.
+local function script(comment)
+  return function(lines)
+    local units = new_units()
+    for number, line in ipairs(lines) do
+      local text = line:match(comment)
+      if text then units.add(number, text) else units.close() end
+    end
+    return units.list
   end
-  return units.list
 end
 
 -- Comments of Swift and C. Strings, also those of several lines, are skipped.
@@ -188,13 +201,15 @@ local function html(lines)
 end
 
 local readers = {
-  { "%.md$", markdown }, { "%.1$", manual }, { "%.d%.lua$", luacats }, { "%.lua$", script },
+  { "%.md$", markdown }, { "%.1$", manual }, { "%.d%.lua$", luacats },
+  { "%.lua$", script "^%s*%-%-(.*)$" }, { "%.sh$", script "^%s*#+%s(.*)$" },
+  { "^scripts/[%w-]+$", script "^%s*#+%s(.*)$" },
   { "%.html$", html },
   { "%.swift$", comments }, { "%.[ch]$", comments }, { "%.cpp$", comments },
   { "%.js$", comments }, { "%.css$", comments },
 }
 
--- The text of a unit in lower case, and for each of its lines where it begins in that text.
+-- The text of a unit without code, and for each of its lines where it begins in that text.
 local function join(unit)
   local parts, starts, length = {}, {}, 0
   for i, line in ipairs(unit) do
@@ -205,19 +220,40 @@ local function join(unit)
   -- Inline code may cross a line's end.
   local text = table.concat(parts, " "):gsub("``.-``", function(code) return ("#"):rep(#code) end)
   text = text:gsub("`[^`]*`", function(code) return ("#"):rep(#code) end)
-  return text:lower(), starts
+  return text, starts
+end
+
+-- Calls `found` with the place of each sentence that begins with the words and is no question. In
+-- annotations a sentence also follows a name and a type.
+local function each_beginning(text, words, found)
+  local tagged = text:find "^@"
+  for at, last in text:gmatch("()%f[%w]" .. words .. "()%f[^%w]") do
+    local before = text:sub(1, at - 1)
+    local begins = before:find "^%A*$" or before:find "[.:!?|][*_)]*%s+[-*_(%s]*$"
+    local mark = text:match("[.?!|]%f[%s%z]", last)
+    if (begins or tagged) and mark ~= "?" then found(at) end
+  end
 end
 
 local function check_unit(path, unit, report)
-  local text, starts = join(unit)
+  local written, starts = join(unit)
+  local function refuse(at, words, better)
+    local line = #starts
+    while starts[line] > at do line = line - 1 end
+    report(path, unit[line].number, ("'%s': write %s"):format(words, better))
+  end
+  -- The headings of pages of timelines are the reader's questions.
+  for _, entry in ipairs(path:find "%.html$" and {} or beginnings) do
+    local words, better = table.unpack(entry)
+    each_beginning(written, words, function(at) refuse(at, words, better) end)
+  end
+  local text = written:lower()
   for _, entry in ipairs(refused) do
     for _, phrase in ipairs(entry[1]) do
       for at in text:gmatch("()%f[%w]" .. phrase .. "%f[^%w]") do
         local before = text:sub(1, at - 1):match "(%w+) $"
         if not (entry.after and before and entry.after:find(" " .. before .. " ", 1, true)) then
-          local line = #starts
-          while starts[line] > at do line = line - 1 end
-          report(path, unit[line].number, ("'%s': write %s"):format(phrase, entry[2]))
+          refuse(at, phrase, entry[2])
         end
       end
     end

@@ -39,6 +39,11 @@ local stilted = {
   answers` is code.
 
 | a | answers |
+| What `it` is | What is it? |
+
+What is it? The op. What it
+does: **what it has**. The same
+with `What it does`, for all.
 
 ```text
 it answers
@@ -57,6 +62,10 @@ let more = """
   """
 /* It stands
    in a list. */
+/// - a: What it is.
+let a = "What it is", b = 1 // As in Lua.
+// MARK: - What it is, and that
+// of the op
 ]],
   ["1"] = [[
 .\" it answers
@@ -69,6 +78,12 @@ stands
 a list; it stands
 in it.
 ]],
+  sh = [[
+#!/bin/sh
+# It goes
+# on.
+echo "it answers" # it answers
+]],
   lua = [[
 -- It goes
 -- on.
@@ -79,6 +94,7 @@ print "it answers"
 ---A function that is used
 ---anew.
 ---@field a string It answers.
+---@field b? fun(): string What it is.
 -- It answers.
 local answers = "---It answers."
 ]],
@@ -188,7 +204,7 @@ struct S {
     "new/other.lua:1: scripts/docs.d/specification.lua has no heading")
 
   problems = {}
-  for _, kind in ipairs { "1", "d.lua", "lua", "md", "swift" } do
+  for _, kind in ipairs { "1", "d.lua", "lua", "md", "sh", "swift" } do
     local name = scratch .. "/stilted." .. kind
     do
       local file <close> = assert(io.open(name, "w"))
@@ -198,10 +214,16 @@ struct S {
   end
   expect(problems, "stilted.1:8: 'stands in': write 'is in' or 'is'",
     "stilted.d.lua:2: 'anew': write 'again'", "stilted.d.lua:3: 'answers': write",
+    "stilted.d.lua:4: 'What': write the noun",
     "stilted.lua:1: 'goes on': write", "stilted.lua:4: 'answers': write",
-    "stilted.md:2: 'goes on': write", "stilted.md:6: 'answers': write",
+    "stilted.md:1: 'What': write", "stilted.md:2: 'goes on': write",
+    "stilted.md:6: 'answers': write", "stilted.md:7: 'What': write", "stilted.md:9: 'What': write",
+    "stilted.md:10: 'The same': write the thing", "stilted.md:10: 'what it has': write its parts",
+    "stilted.sh:2: 'goes on': write",
     "stilted.swift:1: 'answers': write", "stilted.swift:2: 'goes on': write",
-    "stilted.swift:7: 'answers': write", "stilted.swift:11: 'stands in': write")
+    "stilted.swift:7: 'answers': write", "stilted.swift:11: 'stands in': write",
+    "stilted.swift:13: 'What': write", "stilted.swift:14: 'as in': write 'like'",
+    "stilted.swift:15: 'What': write", "stilted.swift:15: 'that of': write the noun again")
 
   local targets = require "targets"
   local filled = targets.fill("<!-- targets -->\n\n| a |\n|---|\n\nEnd\n", [[
