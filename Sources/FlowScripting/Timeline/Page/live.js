@@ -1,5 +1,5 @@
-// A live page: the file is written again while the script executes, so the page loads itself again. The user's view
-// stays: the address has the view, the state of its entry in the history the rest.
+// A live page: the file is written again while the script executes, so the page loads itself again. The user's
+// view stays: the address has the view, the state of its entry in the history the rest.
 
 class Live {
   // `page` is the data; `ready` says how long the page took to be ready, in milliseconds.

@@ -316,7 +316,8 @@ function showTip(event) {
   ].filter(Boolean).join(" · ") : [
     spans.title(span),
     spans.state[span] === KEPT ? "kept" : seconds(spans.end[span] - spans.start[span]),
-    queued > 0 ? spans.queues.get(span)?.text || `queued ${seconds(queued)}` : "", attempts ? `${attempts.length} attempts` : "",
+    queued > 0 ? spans.queues.get(span)?.text || `queued ${seconds(queued)}` : "",
+    attempts ? `${attempts.length} attempts` : "",
   ].filter(Boolean).join(" · ");
   tip.style.left = `${Math.max(0, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
   tip.style.top = `${Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;
