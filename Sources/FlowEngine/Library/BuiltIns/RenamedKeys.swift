@@ -3,8 +3,8 @@ extension Op {
   /// its body reads and sets the keys that it knows.
   ///
   /// ```swift
-  /// // ScanOp needs <path>; here it reads <file>.
-  /// let here = scanOp.renamingKeys(["path": "file"])
+  /// let scanOp = Op("ScanOp", needs: ["path": "string"]) { context in context.log("scanned") }
+  /// let here = scanOp.renamingKeys(["path": "file"])  // it needs <file>
   /// ```
   ///
   /// It has the name and declarations of this op, and no policy of its own: this op's policy counts within it. The
