@@ -218,6 +218,11 @@ local flow = {}
 ---@field log_limit? integer The most events that its log keeps, 1,000,000 by default. Beyond it the oldest lines of ops that have succeeded are dropped first; failures, and what still executes, are kept.
 ---@field keep? boolean Whether the run is kept, as by `flow.keep`, even if others of the script aren't.
 
+---The options of a run of an op or flow.
+---@class flow.OpStartOptions: flow.StartOptions
+---@field overlap? "join"|"queue"|"replace"|"refuse" The behaviour of the start while another run of the op that has this option runs: return that run; begin when it has ended; cancel it, and begin when it has ended; be an error. Without it the start doesn't count.
+---@field key? string Runs with different keys don't count for each other.
+
 ---The place where a machine starts, and the options of its run.
 ---@class flow.MachineStartOptions: flow.StartOptions
 ---@field at? string The first step; by default the last one of `history`, or else the machine's start.
@@ -288,7 +293,7 @@ local Op = {}
 
 ---Starts the op and runs it up to its first wait.
 ---@param data? flow.Data The initial data.
----@param options? flow.StartOptions
+---@param options? flow.OpStartOptions
 ---@return flow.Run run
 function Op:start(data, options) end
 
@@ -296,7 +301,7 @@ function Op:start(data, options) end
 ---looks at is reported when the script ends, also the failure of a run within an op.
 ---@async
 ---@param data? flow.Data The initial data.
----@param options? flow.StartOptions
+---@param options? flow.OpStartOptions
 ---@return flow.Run run
 function Op:run(data, options) end
 

@@ -9,8 +9,17 @@ struct RunOptions {
   let logLimit: Int?
   /// Whether the run is kept, even if others of the script aren't.
   let keeps: Bool
+  /// The rule for a start while another run of the op and the key is there; nil: it starts beside it.
+  let overlap: Overlaps.Rule?
+  let key: ByteString
 
   init(_ options: Options) throws {
+    overlap = try options.choice("overlap", of: Overlaps.Rule.allCases.map { ($0.rawValue, $0) })
+    key = try options.string("key") ?? ""
+    if overlap == nil, options.has("key") {
+      throw options.arguments.wrong(
+        options.index, "field 'key': it has no effect without 'overlap'")
+    }
     logLimit = try options.count("log_limit")
     keeps = try options.boolean("keep") ?? false
   }
@@ -128,10 +137,13 @@ struct OpBindings {
     if let complaint = op.complaintOfClass { throw host.usage(arguments.call, complaint) }
     let data = try arguments.data(1)
     let options =
-      arguments.isNil(2) ? nil : try arguments.options(2, known: RunOptions.fields)
-    return op.start(
-      on: host.loop, data: data, owner: host.currentOp,
-      adopt: try host.adopter(options.map(RunOptions.init)))
+      try arguments.isNil(2)
+      ? nil
+      : RunOptions(arguments.options(2, known: RunOptions.fields + ["overlap", "key"]))
+    let adopt = try host.adopter(options)
+    return try Overlaps.start(op, options, host) {
+      $0.start(on: host.loop, data: data, owner: host.currentOp, adopt: adopt)
+    }
   }
 
   // MARK: Fields

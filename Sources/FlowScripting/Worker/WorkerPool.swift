@@ -499,7 +499,7 @@ package final class WorkerPool {
   private func limit(_ name: ByteString, _ size: LimitSize?) throws(FlowError) -> Limit {
     if conditions != nil {
       throw .usage(
-        "limits of scripts aren't there on other machines: give the op the policy 'limit'")
+        "limits of scripts aren't there on other nodes: give the op the policy 'limit'")
     }
     do {
       return try Limits.of(host).define(name, size).get()
