@@ -1,6 +1,6 @@
--- A backup: packs a folder, uploads the archive in parts, four at a time, has the server check it, and
--- removes old ones. Only one runs at a time; after a kill the next start continues with the parts that
--- are missing, because the script keeps its runs.
+-- A backup: packs a folder, uploads the archive in parts, four at a time, has the server check it,
+-- and removes old ones. Only one runs at a time; after a kill the next start continues with the
+-- parts that are missing, because the script keeps its runs.
 --
 --   scripts/flowlua examples/backup.lua FOLDER URL    backs FOLDER up to a server
 --   scripts/flowlua examples/backup.lua               shows it with a server of its own
@@ -10,14 +10,15 @@ local fs = flow.fs
 local source, url = arg[1], arg[2]
 local spool = source and source .. ".spool" or fs.temp_dir()
 fs.mkdir(spool)
+local here = arg[0]:match "^(.*)/" or "."
 local server <close> = not source
-  and flow.exec({ "python3", arg[0]:gsub("[^/]*$", "servers/backup.py") }, { stdin = "pipe" }) or nil
+  and flow.exec({ "python3", here .. "/servers/backup.py" }, { stdin = "pipe" }) or nil
 if server then
   source, url = fs.temp_dir(), server:lines()()
   for i = 1, 5 do fs.write(("%s/%d.txt"):format(source, i), ("line %d\n"):format(i):rep(500)) end
 end
 flow.keep { resume = true, store = spool .. "/.flowlua" }
-local lock <close> = fs.lock(spool .. "/lock", { wait = false })
+local _ <close> = fs.lock(spool .. "/lock", { wait = false })
 
 local part_size <const> = 8192
 local api = flow.http.client { base = url, timeout = 60 }
@@ -28,10 +29,11 @@ local PackOp = flow.op("PackOp", {
   gives = { archive = "file", sha256 = "string", parts = "table[]" },
   run = function(ctx)
     local archive = ctx:get "archive"
-    flow.exec { "tar", "--create", "--file", archive, "--directory", ctx:get "folder", "." }:await()
+    flow.exec { "tar", "--create", "--file", archive, "-C", ctx:get "folder", "." }:await()
     local parts, size = {}, fs.stat(archive).size
     for from = 0, size - 1, part_size do
-      parts[#parts + 1] = { number = #parts + 1, from = from, size = math.min(part_size, size - from) }
+      local count = math.min(part_size, size - from)
+      parts[#parts + 1] = { number = #parts + 1, from = from, size = count }
     end
     ctx:set("archive", archive)
     ctx:set("sha256", fs.hash(archive))
@@ -40,7 +42,8 @@ local PackOp = flow.op("PackOp", {
 })
 
 local PutOp = flow.op("PutOp", {
-  needs = { part = "table", archive = "file", name = "string" }, primary_input = "part", retry = retry,
+  needs = { part = "table", archive = "file", name = "string" }, primary_input = "part",
+  retry = retry,
   run = function(ctx)
     local part = ctx:get "part"
     api:put(("/%s/%d"):format(ctx:get "name", part.number),
@@ -52,7 +55,9 @@ local VerifyOp = flow.op("VerifyOp", {
   needs = { name = "string", sha256 = "string" }, retry = retry,
   run = function(ctx)
     local stored = api:post("/" .. ctx:get "name"):await():json()
-    if stored.sha256 ~= ctx:get "sha256" then ctx:fail("the server has another checksum", { retry = false }) end
+    if stored.sha256 ~= ctx:get "sha256" then
+      ctx:fail("the server has another checksum", { retry = false })
+    end
   end,
 })
 

@@ -1,8 +1,8 @@
 -- run: --ssh echo --hosts web1 --hosts web2 --hosts db1 uptime
 -- run: --ssh echo --hsts web1 uptime
 --
--- Runs a command on many hosts, five at a time, and shows what each has printed. The needs of the op
--- are the options; `--help` lists them.
+-- Runs a command on many hosts, five at a time, and shows what each has printed. The needs of the
+-- flow are the options; `--help` lists them.
 --
 --   scripts/flowlua examples/fleet.lua --hosts web1 --hosts web2 uptime
 local flow = require "flow"
@@ -22,7 +22,7 @@ local ShowOp = flow.op("ShowOp", function(ctx)
   for i, host in ipairs(ctx:get "hosts") do
     print(host, failed[i] and "status " .. failed[i].status or ctx:get("outputs")[i])
   end
-  if next(failed) then ctx:fail(("%d of %d hosts have failed"):format(#ctx:get "failures", #ctx:get "hosts")) end
+  if next(failed) then ctx:fail(#ctx:get "failures" .. " hosts have failed") end
 end)
 
 local fleet = flow.new("fleet")
@@ -32,8 +32,8 @@ local fleet = flow.new("fleet")
   }
   :primary("command")
   :data { ssh = "ssh" }
-  :add_grouped(RunOp, { input = "hosts", output = "outputs", failures = "failures", max_concurrent = 5,
-    label = "host", allow_failure = true, absent = false })
+  :add_grouped(RunOp, { input = "hosts", output = "outputs", failures = "failures",
+    max_concurrent = 5, label = "host", allow_failure = true, absent = false })
   :add(ShowOp)
 
 flow.main(fleet)

@@ -1,5 +1,5 @@
--- A daemon: it processes the files that appear in a folder, two at a time. SIGTERM makes it take no more
--- and finish those that it has begun. Files whose processing fails are put aside.
+-- A daemon: it processes the files that appear in a folder, two at a time. SIGTERM makes it take no
+-- more and finish those that it has begun. Files whose processing fails are put aside.
 --
 --   scripts/flowlua examples/spool.lua DIR      processes DIR/*.job until it is stopped
 --   scripts/flowlua examples/spool.lua          shows it on a folder of its own, and stops itself
@@ -7,7 +7,7 @@ local flow = require "flow"
 local fs = flow.fs
 
 local folder = arg[1] or fs.temp_dir()
-local lock <close> = fs.lock(folder .. "/lock", { wait = false })   -- one daemon for a folder
+local _ <close> = fs.lock(folder .. "/lock", { wait = false })      -- one daemon for a folder
 
 local ProcessOp = flow.op("ProcessOp", {
   needs = { path = "string" }, timeout = 10, retry = { attempts = 2, delay = 0.1 },
@@ -36,7 +36,9 @@ flow.on_stop(function(signal) print(signal .. ": finishing what has begun") end)
 
 -- The demonstration: some jobs, and then the signal that a service manager sends.
 if not arg[1] then
-  for i, text in ipairs { "one", "poison", "three" } do fs.write(("%s/%d.job"):format(folder, i), text) end
+  for i, text in ipairs { "one", "poison", "three" } do
+    fs.write(("%s/%d.job"):format(folder, i), text)
+  end
   flow.spawn(function()
     flow.sleep(1)
     flow.exec({ "sh", "-c", "kill -TERM $PPID" }):await()
