@@ -95,6 +95,7 @@ let package = Package(
         .embedInCode("Timeline/Page/spans.js"), .embedInCode("Timeline/Page/rows.js"),
         .embedInCode("Timeline/Page/chart.js"), .embedInCode("Timeline/Page/live.js"),
         .embedInCode("Timeline/Page/page.js"),
+        .embedInCode("Testing/harness.lua"), .embedInCode("Testing/coverage.lua"),
       ],
       swiftSettings: strict),
     // Ops of scripts on other machines, and the machines: the place `remote` of ops.
@@ -107,8 +108,11 @@ let package = Package(
       dependencies: [
         "FlowNodes", "FlowScripting", "FlowHTTP", "FlowJournal", "LuaVM", "FlowEngine",
       ],
-      // The files that `--init` writes.
-      resources: [.embedInCode("Project/hello.lua"), .embedInCode("Project/hello_test.lua")],
+      // The files that `--init` writes, and the runner of tests.
+      resources: [
+        .embedInCode("Project/hello.lua"), .embedInCode("Project/hello_test.lua"),
+        .embedInCode("Tests/runner.lua"), .embedInCode("Tests/reports.lua"),
+      ],
       swiftSettings: strict,
       linkerSettings: [
         // A bare Lua host starts in 1.1 to 1.2 times the time of lua5.4 with these flags, in 1.8

@@ -13,6 +13,7 @@ final class Interpreter {
   let messages: Messages
   private let monitors: Monitors
   private let keeping: Keeping?
+  private var limit: TimeLimit?
   var vm: LuaVM { deferred.vm }
 
   /// A step has failed, and the failure has been reported.
@@ -38,6 +39,9 @@ final class Interpreter {
       arguments.options, messages, title: arguments.title,
       showsProgress: keeping?.rehearses != true)
     try confinement.begin(keeping)
+    if case .file(let path)? = arguments.script {
+      TestProcess.present?.enterSandbox(of: path, arguments.options.confinement)
+    }
     try hosts?.beginReading()
     let limits = arguments.options.confinement
     var configuration = LuaConfiguration(
@@ -138,10 +142,9 @@ final class Interpreter {
     signals.catchInterruption()
     monitors.finishAtExit()
     var succeeds: Bool
-    var limit: TimeLimit?
     let end = ScriptEnd(
       deferred, messages, isSession: arguments.isInteractive || arguments.script == nil
-    ) { limit?.message ?? "interrupted!" }
+    ) { [unowned self] in limit?.message ?? "interrupted!" }
     do {
       if arguments.options.confinement?.limitsTime == true {
         limit = try TimeLimit.begin(arguments, try deferred.makeHost())
@@ -150,9 +153,14 @@ final class Interpreter {
       if arguments.options.checks || arguments.options.completes || keeping?.explains == true {
         try deferred.makeHost().installCheckedLibrary()
       }
-      if !arguments.ignoresEnvironment { try runInitialization() }
-      for preparation in arguments.preparations { try run(preparation) }
-      try runScript()
+      if case .tests? = arguments.script {
+        // The processes of the files take the rest.
+        try call { try TestRunner.makeMain(arguments, vm) }
+      } else {
+        if !arguments.ignoresEnvironment { try runInitialization() }
+        for preparation in arguments.preparations { try run(preparation) }
+        try runScript()
+      }
       succeeds = end.finish()
       if succeeds, arguments.options.completes {
         messages.say("no completions: the script doesn't call flow.main")
@@ -261,8 +269,9 @@ final class Interpreter {
     switch arguments.script {
     case .file(let path):
       try vm.searchModules(inFolderOf: ByteString(path.bytes))
-      let chunk = try reporting { try vm.loadFile(path) }
+      let chunk = try reporting { try loadScript(path) }
       try reporting { try vm.callScript(chunk) }
+    case .tests: return
     case .standardInput:
       let chunk = try reporting { try vm.loadFile(nil) }
       try reporting { try vm.callScript(chunk) }
@@ -282,6 +291,16 @@ final class Interpreter {
       return
     }
     if arguments.isInteractive { try Session(self).run() }
+  }
+
+  /// Loads the script; in a process for tests with what executes those after it.
+  private func loadScript(_ path: ByteString) throws -> LuaReference {
+    guard let test = TestProcess.present else { return try vm.loadFile(path) }
+    let host = try deferred.makeHost()
+    var settings = test.settings(path)
+    settings.isOver = { [unowned self] in limit?.message != nil }
+    try host.beginTests(settings)
+    return try host.testMain(try vm.loadFile(path))
   }
 
   /// Loads a chunk and calls it without arguments.

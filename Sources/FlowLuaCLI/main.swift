@@ -20,7 +20,7 @@ Secrets.take()
 
 let status: Int32
 do throws(CommandLineArguments.Misuse) {
-  let arguments = try CommandLineArguments(words)
+  let arguments = try CommandLineArguments(words, isTest: TestProcess.present != nil)
   if arguments.options.showsHelp {
     Output.write(Usage.help(arguments.program), toError: false)
     status = 0

@@ -28,7 +28,7 @@ struct KeptRuns {
     switch arguments.script {
     case .file(let path): folder = Keeping.folder(besides: path.resolvedPath)
     case .standardInput: throw Keeping.misuse("runs are kept only for a script that is a file")
-    case nil: folder = Keeping.folder(besides: "")
+    case .tests, nil: folder = Keeping.folder(besides: "")
     }
   }
 

@@ -26,6 +26,8 @@ final class CommandLineArguments {
   enum Script {
     case file(ByteString)
     case standardInput
+    /// `--test`: the files of `options.tests`.
+    case tests
   }
 
   private(set) var preparations: [Preparation] = []
@@ -48,14 +50,23 @@ final class CommandLineArguments {
   /// The index of the script's name in the vector; the end if there is none.
   private var scriptIndex: Int
 
-  init(_ vector: [ByteString]) throws(Misuse) {
+  /// Parses the words. `isTest`: whether the process executes the tests of a file.
+  init(_ vector: [ByteString], isTest: Bool = false) throws(Misuse) {
     self.vector = vector
     scriptIndex = vector.count
     var index = 1
     var isAfterDashes = false
+    var longWords: [Range<Int>] = []
+    var shortWords: [Range<Int>] = []
     scan: while index < vector.count {
       let word = vector[index]
-      guard word.bytes.first == UInt8(ascii: "-"), word != "-" else { break }
+      guard word.bytes.first == UInt8(ascii: "-"), word != "-" else {
+        // Options of tests may follow their paths.
+        guard let tests = options.tests, tests.isAsked else { break }
+        tests.paths.append(word)
+        index += 1
+        continue
+      }
       if word == "--" {
         isAfterDashes = true
         index += 1
@@ -65,12 +76,17 @@ final class CommandLineArguments {
         let count = try options.parse(
           word, next: index + 1 < vector.count ? vector[index + 1] : nil)
         if project == nil, options.project != nil { project = index..<(index + count) }
+        longWords.append(index..<(index + count))
         index += count
       } else {
-        index += try takeShort(at: index)
+        let count = try takeShort(at: index)
+        shortWords.append(index..<(index + count))
+        index += count
       }
     }
-    if index < vector.count {
+    if let tests = options.tests {
+      try finish(tests, index, longWords, shortWords)
+    } else if index < vector.count {
       scriptIndex = index
       script =
         vector[index] == "-" && !isAfterDashes ? .standardInput : .file(vector[index])
@@ -80,8 +96,69 @@ final class CommandLineArguments {
       throw LongOptions.misuse(
         "option '--completions' needs a script: --completions bash release.lua")
     }
-    try options.confinement?.check()
+    // A test is in a sandbox of its own.
+    if options.tests == nil, !isTest { try options.confinement?.check() }
     try options.checkWritten()
+  }
+
+  /// Completes the options of tests: the paths after `--`, and the words for the process of each file.
+  private func finish(
+    _ tests: TestOptions, _ index: Int, _ longWords: [Range<Int>], _ shortWords: [Range<Int>]
+  ) throws(Misuse) {
+    if tests.isAsked {
+      tests.paths += vector[index...]
+      for words in shortWords { tests.passed += vector[words] }
+      for words in longWords {
+        let name = ByteString(vector[words.lowerBound].split(at: "=", maxSplits: 1)[0])
+        if let option = Option.named(name) { pass(vector[words], of: option, to: tests) }
+      }
+      script = .tests
+      // They hold for the processes of the files.
+      tests.time = options.confinement?.time
+      options.confinement = nil
+      options.usesVirtualClock = false
+    } else if index < vector.count {
+      script = .file(vector[index])
+    }
+    try check(tests)
+  }
+
+  /// The options outside of limits and permissions that the process of a test file takes, and those without a meaning
+  /// there.
+  private static let passedOptions: [ByteString] = [
+    "--workers", "--grace", "--time-limit", "--cpu-limit",
+  ]
+  private static let ignoredOptions: [ByteString] = [
+    "--virtual-clock", "--color", "--help", "--version",
+  ]
+
+  /// Notes the words of an option: the process of each test file takes them, or they have no effect with `--test`.
+  private func pass(_ words: ArraySlice<ByteString>, of option: Option, to tests: TestOptions) {
+    if option.section == .tests || Self.ignoredOptions.contains(option.name) { return }
+    if option.section == .limits || Self.passedOptions.contains(option.name) {
+      tests.passed += words
+    } else {
+      tests.foreign = tests.foreign ?? option.name
+    }
+  }
+
+  /// Refuses options that have no effect together.
+  private func check(_ tests: TestOptions) throws(Misuse) {
+    guard tests.isAsked else {
+      guard let companion = tests.companion else { return }
+      throw LongOptions.misuse("option '\(companion)' belongs to '--test', which isn't there")
+    }
+    if let foreign = tests.foreign {
+      throw LongOptions.misuse("option '\(foreign)' can't be combined with '--test'")
+    }
+    if isInteractive { throw LongOptions.misuse("option '-i' can't be combined with '--test'") }
+    guard let junit = tests.junit else { return }
+    if TextFile.isScript(junit) {
+      throw LongOptions.misuse("option '--junit' would write over the script '\(junit)'")
+    }
+    if let reason = TextFile.obstacle(to: junit, isReplaced: true) {
+      throw LongOptions.misuse("option '--junit' can't write '\(junit)': \(reason)")
+    }
   }
 
   /// Refuses whatever is on the command line beside `--init`, which executes no script.
@@ -114,7 +191,7 @@ final class CommandLineArguments {
     switch script {
     case .file(let path): path
     case .standardInput: "standard input"
-    case nil: program
+    case .tests, nil: program
     }
   }
 

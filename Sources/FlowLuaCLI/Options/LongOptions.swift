@@ -76,6 +76,8 @@ struct LongOptions {
   var remote: RemoteOptions?
   /// The limits and permissions of the script; nil without any.
   var confinement: ConfinementOptions?
+  /// What is said about tests; nil without `--test`, and without an option that belongs to it.
+  var tests: TestOptions?
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
   var annotations: ByteString?
   /// The folder of `--init`.
@@ -99,6 +101,16 @@ struct LongOptions {
       if let remote { return remote }
       let made = RemoteOptions()
       remote = made
+      return made
+    }
+  }
+
+  /// What is said about tests, so that more can be said.
+  var testing: TestOptions {
+    mutating get {
+      if let tests { return tests }
+      let made = TestOptions()
+      tests = made
       return made
     }
   }
@@ -282,6 +294,16 @@ extension LongOptions {
   static func number(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Int {
     guard let number = whole(text), (1...1024).contains(number) else {
       throw misuse("option '--workers' needs a number from 1 to 1024, not '\(text)'")
+    }
+    return number
+  }
+
+  /// A number of things to do.
+  static func count(
+    _ text: ByteString, of option: ByteString
+  ) throws(CommandLineArguments.Misuse) -> Int {
+    guard let number = whole(text), (1...100_000).contains(number) else {
+      throw misuse("option '\(option)' needs a number from 1 to 100000, not '\(text)'")
     }
     return number
   }

@@ -4,7 +4,7 @@ internal import FlowScripting
 /// An option of flowlua. All that is said of it stands here: parsing, `--help` and suggestions come from it, and from
 /// `--help` the completions, the manual page and the article (scripts/install.d/options.lua).
 struct Option: Sendable {
-  enum Section: CaseIterable { case flowlua, nodes, limits }
+  enum Section: CaseIterable { case flowlua, tests, nodes, limits }
 
   /// The part that follows the name.
   enum Value {
@@ -44,6 +44,8 @@ extension Option {
     table.addOutput()
     table.addKeeping()
     table.addExecution()
+    table.section = .tests
+    table.addTests()
     table.section = .nodes
     table.addNodes()
     table.section = .limits
@@ -326,6 +328,66 @@ extension OptionTable {
     }
     flag("--version", "show the version") { options, _ in options.showsVersion = true }
     flag("--help", "show this help") { options, _ in options.showsHelp = true }
+  }
+}
+
+extension OptionTable {
+  fileprivate mutating func addTests() {
+    flag(
+      "--test",
+      "execute the tests of files: [PATH...] are files, and folders in which all *_test.lua are found (default: here); each file has a process of its own and a virtual clock; status 1 if a test fails, or if there is none"
+    ) { options, _ in options.testing.isAsked = true }
+    word(
+      "--jobs N", needs: "a number: --jobs 4",
+      "with --test: execute N files at a time (default: one for each core)"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in
+      options.testing.jobs = try LongOptions.count(value, of: "--jobs")
+    }
+    word(
+      "--filter TEXT", needs: "a text: --filter TEXT",
+      "with --test: only tests whose names have this text"
+    ) {
+      (options, value) throws(CommandLineArguments.Misuse) in
+      options.testing.filter = value
+      options.testing.note("--filter")
+    }
+    flag("--fail-fast", "with --test: end after the first failure") { options, name in
+      options.testing.failsFast = true
+      options.testing.note(name)
+    }
+    word(
+      "--repeat N", needs: "a number: --repeat 20",
+      "with --test: execute everything N times, each with another seed and order, until a test fails"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in
+      options.testing.repetitions = try LongOptions.count(value, of: "--repeat")
+    }
+    word(
+      "--seed N", needs: "a number: --seed 17",
+      "with --test: the seed of math.random, delays of retries and the order of tests"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in
+      guard let seed = LongOptions.whole(value) else {
+        throw LongOptions.misuse("option '--seed' needs a whole number, not '\(value)'")
+      }
+      options.testing.seed = Int64(seed)
+    }
+    word(
+      "--junit FILE", needs: "a file: --junit FILE",
+      "with --test: write the outcome as XML of JUnit"
+    ) {
+      (options, value) throws(CommandLineArguments.Misuse) in
+      options.testing.junit = value
+      options.testing.note("--junit")
+    }
+    flag("--update", "with --test: write the snapshots that are missing or different") {
+      options, name in
+      options.testing.updates = true
+      options.testing.note(name)
+    }
+    flag("--coverage", "with --test: list the lines of scripts that no test has executed") {
+      options, name in
+      options.testing.covers = true
+      options.testing.note(name)
+    }
   }
 }
 

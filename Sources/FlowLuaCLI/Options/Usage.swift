@@ -68,6 +68,7 @@ enum Usage {
   private static func title(of section: Option.Section) -> ByteString {
     switch section {
     case .flowlua: "Options of flowlua:"
+    case .tests: "Tests of scripts:"
     case .nodes: "Other nodes:"
     case .limits: "Limits and permissions of the script:"
     }

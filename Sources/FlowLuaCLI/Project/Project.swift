@@ -135,9 +135,9 @@ struct Project {
 
   private func sayNext(_ scripts: [ByteString]) {
     say(scripts.count > 1 ? "\nRun the flow, and its tests:" : "\nRun it:")
-    for name in scripts {
-      let option: ByteString = name == Self.script.name ? "--summary " : ""
-      say("  \(Self.word(program)) \(option)\(Self.word(path(name)))")
+    say("  \(Self.word(program)) --summary \(Self.word(path(Self.script.name)))")
+    if scripts.count > 1 {
+      say("  \(Self.word(program)) --test" + (folder == "." ? "" : " \(Self.word(folder))"))
     }
   }
 

@@ -1,20 +1,20 @@
--- Tests of hello.lua. Each runs the flow on a clock of its own, on which waiting takes no time.
+-- Tests of hello.lua, for flowlua --test. Each runs the flow on a clock of its own, on which
+-- waiting takes no time.
 local testing = require "flow.testing"
-package.path = (arg[0]:match "^(.*/)" or "./") .. "?.lua;" .. package.path
 local party = require "hello"
 
 local tests = {}
 
-function tests.all_guests_are_invited()
+function tests.all_guests_are_invited(t)
   local run = testing.run(party)
-  assert(run.ok, run.error)
-  assert(#run.data.letters == 3)
-  assert(run.data.letters[2] == "Dear Grace, please come!")
-  assert(run.duration == 0.5)
+  t:equal(run.error, nil)
+  t:equal(#run.data.letters, 3)
+  t:equal(run.data.letters[2], "Dear Grace, please come!")
+  t:equal(run.duration, 0.5)
 end
 
 -- Ops are replaced by the data that they give, or by functions. The retries stay those of the op.
-function tests.a_letter_is_tried_three_times()
+function tests.a_letter_is_tried_three_times(t)
   local attempts = 0
   local run = testing.run(party, {
     replace = {
@@ -25,14 +25,9 @@ function tests.a_letter_is_tried_three_times()
       end,
     },
   })
-  assert(not run.ok and run.error.message == "the pen is broken")
-  assert(attempts == 3)
+  t:equal(run.ok, false)
+  t:equal(run.error.message, "the pen is broken")
+  t:equal(attempts, 3)
 end
 
-local names = {}
-for name in pairs(tests) do names[#names + 1] = name end
-table.sort(names)
-for _, name in ipairs(names) do
-  tests[name]()
-  print("passed: " .. name)
-end
+return tests

@@ -36,6 +36,43 @@ local testing = {}
 ---@field stdout? string Empty by default.
 ---@field stderr? string Empty by default.
 
+---The checks of a test. One that fails doesn't end the test.
+---@class flow.Test
+---@field name string The name of the test.
+local Test = {}
+
+---Compares two values; of tables it shows each key that is different.
+---@param got any
+---@param expected any
+---@return boolean equal
+function Test:equal(got, expected) end
+
+---Calls a function, which must raise an error.
+---@async
+---@param pattern string A pattern of Lua that the text of the error has.
+---@param fn async fun(...: any) The function.
+---@param ... any Its arguments.
+---@return any error The raised value; nil without one.
+function Test:raises(pattern, fn, ...) end
+
+---Looks for lines of a run's summary in their order; others may be between them.
+---@param run flow.Run
+---@param texts string[] Parts of lines.
+---@return boolean found
+function Test:lines(run, texts) end
+
+---Compares a text with a file beside the test, which `flowlua --test --update` writes.
+---@param text string
+---@return boolean equal
+function Test:snapshot(text) end
+
+---Adds a test to the file that `flowlua --test` executes, where `test` is a global, too. In any other script the test is
+---executed at once, and what fails is raised.
+---@async
+---@param name string Another one than those of other tests of the file.
+---@param fn async fun(t: flow.Test) The test.
+function testing.test(name, fn) end
+
 ---Runs an op, flow or machine to its end and returns the settled run.
 ---
 ---Sleeping takes no time, and `run.duration` is virtual. Everything started outside is paused during the

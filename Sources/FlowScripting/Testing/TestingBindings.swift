@@ -17,9 +17,11 @@ struct TestingBindings {
         guard let digest = try host.codeDigest(of: op) else { return call.answer(.nil) }
         return call.answer(.string(digest))
       })
-    return try host.vm.makeTable(fields: [
+    var fields: [(ByteString, LuaValue)] = [
       ("run", .reference(run)), ("code_digest", .reference(digest)),
-    ])
+    ]
+    if let test = try host.testSession().test { fields.append(("test", .reference(test))) }
+    return try host.vm.makeTable(fields: fields)
   }
 
   /// `testing.run(op, options)`: runs an op to its end and returns the settled run.
