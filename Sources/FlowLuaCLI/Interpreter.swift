@@ -14,6 +14,7 @@ final class Interpreter {
   private let monitors: Monitors
   private let keeping: Keeping?
   private var limit: TimeLimit?
+  private var questions: Questions?
   var vm: LuaVM { deferred.vm }
 
   /// A step has failed, and the failure has been reported.
@@ -63,7 +64,7 @@ final class Interpreter {
       EventLoop(clock: isVirtual ? VirtualClock() : SystemClock())
     }
     signals = Signals(vm)
-    deferred.onMake = { [signals, messages, monitors, keeping] host in
+    deferred.onMake = { [unowned self, signals, messages, monitors, keeping] host in
       SandboxBindings.allow(on: host) { confinement.narrowing(keeping) }
       keeping?.begin(host, messages)
       if let workers = arguments.options.workers { host.workerLimit = workers }
@@ -105,11 +106,13 @@ final class Interpreter {
         monitors.finish()
         hosts?.end()
         // A service manager knows from the status that the next start continues.
-        if Keeping.end(isFinished: false) == true, flowsystem_termination_signal() == SIGTERM {
+        let isKept = Keeping.end(isFinished: false) == true
+        if isKept, flowsystem_termination_signal() == SIGTERM || !Keeping.waits.isEmpty {
           exit(Keeping.resumableStatus)
         }
       }
       host.events.onTerminated = { monitors.writeRuns() }
+      listen(to: host)
       if let grace = arguments.options.grace {
         host.loop.cleanupGrace = Duration(clampingSeconds: grace)
       }
@@ -121,6 +124,17 @@ final class Interpreter {
         }
       }
     }
+  }
+
+  /// Lets messages come: from the terminal, and from other processes as long as this one is to stay for them.
+  private func listen(to host: ScriptHost) {
+    let center = host.loop.messages
+    let asks =
+      Questions.isPossible && arguments.script != nil && !arguments.isInteractive
+      && !host.loop.timeSource.isVirtual
+    center.holds = keeping?.stays == true && !host.loop.timeSource.isVirtual
+    if asks { questions = Questions(host.loop) }
+    host.events.onOnlyMessages = { [keeping] in keeping?.endsForMessages($0) ?? false }
   }
 
   /// Whether `FLOWLUA_DEPRECATIONS` makes warnings of deprecations errors.

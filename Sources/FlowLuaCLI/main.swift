@@ -32,7 +32,7 @@ do throws(CommandLineArguments.Misuse) {
     status = Project(in: folder, arguments.program).write()
   } else if let folder = arguments.options.annotations {
     status = writeAnnotations(to: folder, arguments.program)
-  } else if let command = try arguments.options.kept?.stored.command() {
+  } else if let command = try arguments.options.kept?.command() {
     status = try KeptRuns(arguments).perform(command)
   } else if let remote = arguments.options.remote, remote.joins || remote.checks {
     try remote.check(arguments)
@@ -41,8 +41,13 @@ do throws(CommandLineArguments.Misuse) {
     status = remote.joins ? try commands.join() : try commands.check()
   } else {
     try arguments.options.remote?.check(arguments)
+    // A message is in the store before the script that waits for it.
+    var sent: Int32 = 0
+    if let message = arguments.options.kept?.message {
+      sent = try KeptRuns(arguments).perform(message)
+    }
     endPrograms()
-    status = start(arguments)
+    status = sent == 0 ? start(arguments) : sent
   }
 } catch {
   let program = CommandLineArguments.programName(words)

@@ -23,6 +23,8 @@ local options = {
   { "flow.PolicyOptions", function(t) flow.new("f"):add(flow.new("g"), t) end },
   { "flow.WithOptions", function(t) flow.op("AnOp", run):with(t) end },
   { "flow.OpOptions", function(t) flow.op("AnOp", t) end },
+  { "flow.WaitForOptions",
+    function(t) flow.op("AnOp", function(ctx) ctx:wait_for("x", t) end):run():await() end },
   { "flow.DispatcherOptions", function(t) flow.dispatcher(t) end },
   { "flow.LimitOptions", function(t) flow.limit("a limit", t) end },
   { "flow.AwaitOptions", function(t) flow.resolved():await(t) end },

@@ -5,7 +5,7 @@ package import FlowEngine
 ///
 /// Ops are found by content, the op with its code and all that it was given or has read, within the execution of the op
 /// around them: see `EarlierOps`. Confined to the loop's thread.
-package final class Keeper: RunKeeper {
+package final class Keeper: RunKeeper, MessageKeeper {
   /// The user's decision about an op with `effect = "once"` that may have been executed already.
   package enum Settlement: String, CaseIterable, Sendable {
     /// It has had its effect; it isn't executed again.
@@ -107,6 +107,10 @@ package final class Keeper: RunKeeper {
   package var repeatsFinished: Bool { counts?.repeatsFinished == true }
 
   package var runID: ByteString? { kept?.id }
+
+  package private(set) lazy var messageBox: MessageBox? = kept.map { kept in
+    MessageBox(KeptMessages(kept, values) { [weak self] in self?.isSuspended ?? false })
+  }
 
   package func decide(_ work: KeptWork) -> KeepingDecision {
     // Nothing is executed unrecorded.

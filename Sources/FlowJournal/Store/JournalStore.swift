@@ -16,6 +16,7 @@ package final class JournalStore {
   let table: RecordTable
   let files: FileTable
   let codes: CodeTable
+  let messages: MessageTable
   let digests: DigestMaker
 
   /// How long a call waits for another process that writes, in milliseconds.
@@ -53,6 +54,7 @@ package final class JournalStore {
     table = try RecordTable(database, digests)
     files = FileTable(database, digests)
     codes = CodeTable(database, digests)
+    messages = MessageTable(database, digests)
   }
 
   /// Opens the database for writing.
@@ -180,6 +182,12 @@ extension JournalStore {
     attempt(nil) { () throws(FlowError) in
       if try StoreSchema.hasCodes(database), try !codes.isSound() {
         let message = "what code consists of isn't what was written" as ByteString
+        damages.append(Damage(run: nil, message: message))
+      }
+    }
+    attempt(nil) { () throws(FlowError) in
+      if try StoreSchema.hasMessages(database), try !messages.isSound() {
+        let message = "a message isn't what was written" as ByteString
         damages.append(Damage(run: nil, message: message))
       }
     }
@@ -319,6 +327,7 @@ extension JournalStore {
       row.bind(1, run.number)
       try row.run()
       try codes.remove(run.number)
+      try messages.remove(run.number)
       try MirrorTable.remove(run.number, in: database)
       return true
     }

@@ -42,7 +42,7 @@ package final class KeptRun {
   private let lastNumber: Int64
   /// The commands that the writer hasn't been given yet.
   @exclusivity(unchecked) private var batch: [RunCommand] = []
-  private let number: Int64
+  let number: Int64
   private let isMirrored: Bool
   private var hasEnded = false
   private var isFinished = false

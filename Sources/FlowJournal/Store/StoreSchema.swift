@@ -4,7 +4,7 @@ internal import FlowSystem
 /// The tables of a store.
 enum StoreSchema {
   /// The version that this program makes and reads. A later one needs a later program.
-  static let version: Int64 = 4
+  static let version: Int64 = 5
 
   /// The tables, whose columns are read and bound by their positions.
   ///
@@ -57,6 +57,24 @@ enum StoreSchema {
     ) STRICT, WITHOUT ROWID
     """
 
+  /// Since version 5: messages to runs, and what runs wait for. `taken` names the wait that has a message.
+  private static let messages: [ByteString] = [
+    """
+    CREATE TABLE messages(
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      run INTEGER NOT NULL, name BLOB NOT NULL, target INTEGER NOT NULL, form INTEGER NOT NULL,
+      value BLOB NOT NULL, sent REAL NOT NULL, sum BLOB NOT NULL, taken BLOB
+    ) STRICT
+    """,
+    "CREATE INDEX messages_of_run ON messages(run, name)",
+    """
+    CREATE TABLE waits(
+      run INTEGER NOT NULL, wait BLOB NOT NULL, name BLOB NOT NULL, ask BLOB, type BLOB,
+      began REAL NOT NULL, epoch INTEGER NOT NULL, PRIMARY KEY(run, wait)
+    ) STRICT, WITHOUT ROWID
+    """,
+  ]
+
   /// Sets what a connection that writes has to have, and makes the tables of a new database.
   static func prepare(_ database: StoreDatabase) throws(FlowError) {
     // The first setting only has an effect in a new database, and the second one writes it.
@@ -71,7 +89,8 @@ enum StoreSchema {
       if present < 1 { for table in tables { try database.execute(table) } }
       if present < 2 { try database.execute(files) }
       if present < 3 { try database.execute(around) }
-      try database.execute(codes)
+      if present < 4 { try database.execute(codes) }
+      for table in messages { try database.execute(table) }
       try database.execute("PRAGMA user_version = \(version)")
     }
     try check(database)
@@ -128,6 +147,11 @@ enum StoreSchema {
   /// Whether what code consists of is in a database.
   static func hasCodes(_ database: StoreDatabase) throws(FlowError) -> Bool {
     try version(of: database) > 3
+  }
+
+  /// Whether messages are in a database.
+  static func hasMessages(_ database: StoreDatabase) throws(FlowError) -> Bool {
+    try version(of: database) > 4
   }
 
   private static func version(of database: StoreDatabase) throws(FlowError) -> Int64 {

@@ -37,7 +37,9 @@ struct KeptRuns {
     do throws(FlowError) {
       if let mirror { return try perform(command, MirroredStore(mirror, in: folder)) }
       switch command {
-      case .list: list(try openToRead().runs(), folder)
+      case .list:
+        let store = try openToRead()
+        list(try store.runs(), folder, store)
       case .show(let id):
         let store = try openToRead()
         return try aboutRun { () throws(FlowError) in try show(id, store) }
@@ -50,6 +52,9 @@ struct KeptRuns {
       case .forgetOlder(let seconds, let text):
         report(try openToWrite().forget(olderThan: seconds), olderThan: text)
       case .verify: return try verify(try openToRead())
+      case .send(let id, let messages):
+        let store = try openToWrite()
+        return try aboutRun { () throws(FlowError) in try store.send(messages, to: id) }
       }
       return 0
     } catch {
@@ -64,7 +69,9 @@ struct KeptRuns {
       try body()
       return 0
     } catch {
-      guard error.storeProblem == .missing else { throw error }
+      guard error.storeProblem == .missing || error.storeProblem == .unsuitable else {
+        throw error
+      }
       Output.error(program: program, error.message)
       return 2
     }
@@ -86,7 +93,7 @@ struct KeptRuns {
     switch command {
     case .list:
       try copy.fetchAll(ofAllScripts: isAboutAll)
-      list(try copy.runs(ofAllScripts: isAboutAll), copy.store.folder)
+      list(try copy.runs(ofAllScripts: isAboutAll), copy.store.folder, copy.store)
     case .show(let id):
       try copy.fetchAll(ofAllScripts: isAboutAll)
       return try aboutRun { () throws(FlowError) in try show(id, copy.store) }
@@ -100,6 +107,8 @@ struct KeptRuns {
     case .verify:
       try copy.fetchAll(ofAllScripts: isAboutAll)
       return try verify(copy.store)
+    case .send(let id, let messages):
+      return try aboutRun { () throws(FlowError) in try copy.store.send(messages, to: id) }
     }
     return 0
   }
@@ -121,11 +130,16 @@ struct KeptRuns {
 
   private func write(_ text: ByteString) { Output.write(text, toError: false) }
 
-  private func list(_ runs: [KeptRunSummary], _ folder: ByteString) {
+  private func list(_ runs: [KeptRunSummary], _ folder: ByteString, _ store: JournalStore) {
     if runs.isEmpty {
       write("there are no runs in the store '\(folder.onOneLine)'\n")
     } else {
       write(KeptRunText.table(of: runs))
+      for run in runs {
+        for wait in (try? store.waits(of: run.id)) ?? [] {
+          write(KeptRunText.line(of: wait, in: run.id) + "\n")
+        }
+      }
     }
   }
 
@@ -133,6 +147,7 @@ struct KeptRuns {
     let run = try store.run(id)
     let records = try store.records(of: id)
     write(KeptRunText.head(of: run))
+    for wait in try store.waits(of: id) { write(KeptRunText.line(of: wait, in: id) + "\n") }
     if !records.isEmpty { write("\n") }
     for record in records { write(KeptRunText.lines(of: record)) }
   }

@@ -78,6 +78,12 @@ final class CommandLineArguments {
         if project == nil, options.project != nil { project = index..<(index + count) }
         longWords.append(index..<(index + count))
         index += count
+        if ByteString(word.split(at: "=", maxSplits: 1)[0]) == "--send" {
+          while index < vector.count, KeepingOptions.isMessage(vector[index]) {
+            options.kept?.send(vector[index])
+            index += 1
+          }
+        }
       } else {
         let count = try takeShort(at: index)
         shortWords.append(index..<(index + count))
@@ -98,7 +104,17 @@ final class CommandLineArguments {
     }
     // A test is in a sandbox of its own.
     if options.tests == nil, !isTest { try options.confinement?.check() }
+    if options.printsJSON, !options.checks {
+      throw LongOptions.misuse("option '--json' belongs to '--check', which isn't there")
+    }
     try options.checkWritten()
+    if let kept = options.kept, let receiver = kept.receiver {
+      guard !kept.sent.isEmpty else {
+        throw LongOptions.misuse(
+          "option '--send' needs messages: --send \(receiver) name=value")
+      }
+      if kept.choice != nil { kept.choice = .run(receiver) }
+    }
   }
 
   /// Completes the options of tests: the paths after `--`, and the words for the process of each file.

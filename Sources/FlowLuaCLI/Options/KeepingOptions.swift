@@ -31,12 +31,29 @@ final class KeepingOptions {
   var usesCache = true
   /// The decisions about ops that are executed only once.
   var settlements: [ByteString: ByteString] = [:]
+  /// `--send`: the run, and its messages.
+  var receiver: ByteString?
+  private(set) var sent: [(name: ByteString, text: ByteString)] = []
+  /// Whether the process stays when a kept run waits for nothing but messages.
+  var stays = false
   /// The command about the store of kept runs.
   var stored = StoreOptions()
 
   /// Whether an option says which ops are executed.
   var choosesOps: Bool {
     if case .changed = ops { false } else { true }
+  }
+
+  /// Takes a word `name=value` after `--send RUN`.
+  func send(_ word: ByteString) {
+    let parts = word.split(at: "=", maxSplits: 1)
+    sent.append((ByteString(parts[0]), ByteString(parts[1])))
+  }
+
+  /// Whether a word is a message after `--send RUN`.
+  static func isMessage(_ word: ByteString) -> Bool {
+    guard let sign = word.bytes.firstIndex(of: UInt8(ascii: "=")) else { return false }
+    return sign > 0 && word.bytes[0] != UInt8(ascii: "-")
   }
 
   /// Takes the value of `--within`.
@@ -67,5 +84,18 @@ final class KeepingOptions {
         "options '--why', '--only' and '--from' can't be combined, and '--from' takes one op")
     }
     if self.choice == nil { self.choice = .latest }
+  }
+
+  /// What is done with messages; nil without any.
+  var message: StoreOptions.Command? { receiver.map { .send($0, sent) } }
+
+  /// What is to be done with the store; nil when a script is to be executed.
+  func command() throws(CommandLineArguments.Misuse) -> StoreOptions.Command? {
+    let command = try stored.command()
+    guard let message else { return command }
+    if command != nil {
+      throw LongOptions.misuse("option '--send' can't be combined with other commands on the store")
+    }
+    return choice == nil ? message : nil
   }
 }

@@ -64,6 +64,8 @@ struct LongOptions {
   var workers: Int?
   /// Whether flows are checked instead of executed.
   var checks = false
+  /// Whether findings of the check are lines of JSON.
+  var printsJSON = false
   /// Whether completions of the script's commands are printed instead of executing it.
   var completes = false
   /// The grace of cleanups in seconds; nil: the default.

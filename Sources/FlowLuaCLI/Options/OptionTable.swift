@@ -238,6 +238,19 @@ extension OptionTable {
       try options.about.choose(.from(value))
     }
     word(
+      "--send RUN NAME=VALUE", needs: "a run and messages: --send RUN name=value",
+      "send messages to a kept run, which ctx:wait_for takes now, or when it is continued: with --resume, here"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in
+      guard options.about.receiver == nil else {
+        throw LongOptions.misuse("option '--send' is there twice")
+      }
+      options.about.receiver = value
+    }
+    flag(
+      "--stay", "with --keep: stay, without a terminal, while runs wait for nothing but messages",
+      forScript: true
+    ) { options, _ in options.about.stays = true }
+    word(
       "--store-limit SIZE", needs: "a size: --store-limit 500M",
       "how large the store may become, such as 500M (default 2G): when a kept script ends, the oldest other runs are removed",
       forScript: true
@@ -274,6 +287,9 @@ extension OptionTable {
       "run the script up to where it needs an outcome, but check its flows and print their plans instead of running them; status 1 if a check finds errors",
       forScript: true
     ) { options, _ in options.checks = true }
+    flag("--json", "with --check: print each finding as a line of JSON, and no plans") {
+      options, _ in options.printsJSON = true
+    }
     word(
       "--completions bash", needs: "a shell: --completions bash",
       "print completions of the script's commands (flow.main) for bash, and run nothing"

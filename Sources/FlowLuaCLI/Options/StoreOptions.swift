@@ -13,6 +13,8 @@ struct StoreOptions {
     /// Removes the runs that changed last more than these seconds ago; the text is what the user wrote.
     case forgetOlder(than: Double, text: ByteString)
     case verify
+    /// Sends messages to a run.
+    case send(ByteString, [(name: ByteString, text: ByteString)])
   }
 
   /// The most bytes that the store keeps; nil: the default.

@@ -37,6 +37,13 @@ enum KeptRunText {
     return list(lines, "\n") + "\n"
   }
 
+  /// What a run waits for.
+  static func line(of wait: KeptWait, in run: ByteString) -> ByteString {
+    let question = wait.ask.map { " (\($0.onOneLine))" as ByteString } ?? ""
+    return "\(run.onOneLine) waits for <\(wait.name.onOneLine)>\(question): flowlua --send "
+      + "\(run.onOneLine) \(wait.name.onOneLine)=\(wait.example)"
+  }
+
   /// The lines about the execution of an op.
   static func lines(of record: OpRecord) -> ByteString {
     let (flow, name) = names(of: record)
@@ -147,7 +154,7 @@ enum KeptRunText {
   }
 
   /// A word of a command line, in quotes if a shell would take it for something else.
-  private static func quoted(_ word: ByteString) -> ByteString {
+  static func quoted(_ word: ByteString) -> ByteString {
     let isPlain = word.bytes.allSatisfy {
       $0 >= 0x80 || "-_./:=,+@%".bytes.contains($0) || $0.isDigit || $0.isLetter
     }

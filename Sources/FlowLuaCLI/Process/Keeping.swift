@@ -236,6 +236,34 @@ final class Keeping {
     return kept
   }
 
+  // MARK: Messages
+
+  /// Whether the process ends because runs wait for nothing but messages; notes what it says then.
+  func endsForMessages(_ center: MessageCenter) -> Bool {
+    guard let open = Self.open, open.isOpen, let id = open.id,
+      center.waits.allSatisfy({ $0.box.store.isShared })
+    else { return false }
+    let file = KeptRunText.quoted(path)
+    var store: ByteString = ""
+    if let folder = arguments.options.kept?.store {
+      store = " --store \(KeptRunText.quoted(folder))"
+    }
+    Self.waits = center.waits.map { wait in
+      let request = wait.request
+      let kept = KeptWait(
+        wait: "", name: request.name, ask: request.ask, type: request.type?.name, began: 0)
+      return KeptRunText.line(of: kept, in: id) + "\(store) --resume \(file)"
+    }
+    return true
+  }
+
+  /// Whether the process stays when there are only waits for messages.
+  var stays: Bool { arguments.options.kept?.stays == true }
+
+  /// What was said about the waits that end the process; empty if none does.
+  // Unsafe: used on the main thread only, also while the process exits.
+  private(set) nonisolated(unsafe) static var waits: [ByteString] = []
+
   // MARK: The end
 
   /// Ends the process where the first run of the script would begin: the run of `--resume` isn't among those of the
@@ -261,7 +289,7 @@ final class Keeping {
     exit(2)
   }
 
-  /// The exit status of a script that SIGTERM has ended, and that `--resume` continues.
+  /// The exit status of a script that SIGTERM has ended, or that waits for messages, and that `--resume` continues.
   static let resumableStatus: Int32 = 75
 
   // Unsafe: used on the main thread only, also while the process exits.
@@ -284,7 +312,9 @@ final class Keeping {
     do throws(FlowError) {
       try open.end(isFinished: isFinished)
       if let id = open.id, let summary = open.summary { messages?.say("\(id): \(summary)") }
-      if !isFinished, !isRehearsal, let id = open.id {
+      if !waits.isEmpty {
+        for line in waits { Output.error(program: nil, line) }
+      } else if !isFinished, !isRehearsal, let id = open.id {
         let option: ByteString = open.continuesNamedRun ? "--resume=\(id)" : "--resume"
         messages?.say("run \(id) is kept; \(option) continues it")
       }

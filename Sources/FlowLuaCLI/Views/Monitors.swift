@@ -2,6 +2,7 @@ internal import FlowEngine
 internal import FlowHTTP
 internal import FlowScripting
 internal import FlowSystem
+internal import LuaVM
 
 /// Observes the runs that a script starts for the long options, and prints their output.
 final class Monitors: RunMonitor {
@@ -117,10 +118,33 @@ final class Monitors: RunMonitor {
     var text: ByteString = ""
     for finding in run.check() {
       if finding.severity == .error { hasFailed = true }
-      text = text + "[\(run.name)] \(finding.severity.name): \(finding.message)\n"
+      let place = messages.host?.place(of: finding, in: run)
+      if options.printsJSON {
+        text = text + json(finding, place, run)
+      } else {
+        let start = place.map { "\($0.file):\($0.line)" as ByteString } ?? title
+        text = text + "\(start): \(finding.severity.name): \(finding.message)\n"
+      }
     }
-    text = text + "[\(run.name)] plan:\n" + run.plan()
+    if !options.printsJSON { text = text + "[\(run.name)] plan:\n" + run.plan() }
     Output.write(run.loop.secrets.redacted(text), toError: false)
+  }
+
+  /// A finding as a line of JSON.
+  private func json(
+    _ finding: FlowFinding, _ place: (file: ByteString, line: Int)?, _ run: Run
+  ) -> ByteString {
+    let secrets = run.loop.secrets
+    var json = JSONText()
+    json.append(raw: "{")
+    json.field("file", place?.file ?? title)
+    if let line = place?.line { json.field("line", line) }
+    json.field("severity", finding.severity.name)
+    json.field("flow", secrets.redacted(run.name))
+    json.field("op", secrets.redacted(finding.op))
+    json.field("message", secrets.redacted(finding.message))
+    json.append(raw: "}\n")
+    return ByteString(json.bytes)
   }
 
   /// Ends the process where the script uses the outcome of a run that was only checked, which would be
@@ -128,7 +152,8 @@ final class Monitors: RunMonitor {
   func endCheck(at place: ByteString, because reason: ByteString) -> Never {
     let what = checkCount == 1 ? "1 flow" : "\(checkCount) flows"
     let position = place.isEmpty ? "the script" : place
-    Output.write("checked \(what); \(position) \(reason)\n", toError: false)
+    // Lines of JSON are for programs.
+    Output.write("checked \(what); \(position) \(reason)\n", toError: options.printsJSON)
     if let host = messages.host, messages.reportFailures(of: host) { hasFailed = true }
     finish()
     EventLoop.endPrograms()

@@ -7,8 +7,9 @@ struct FlowBindings {
 
   func install() {
     host.define("new") { host, call in
-      let name = try Arguments(host, call, "new").name(1)
-      return call.answer(Flow(name), host.types.flow)
+      let flow = Flow(try Arguments(host, call, "new").name(1))
+      host.noteDeclared(flow, call)
+      return call.answer(flow, host.types.flow)
     }
   }
 
@@ -205,6 +206,7 @@ struct FlowBindings {
     if let inner = op as? Flow, inner === flow || inner.contains(flow) {
       throw arguments.wrong(index, "flow '\(flow.name)' would contain itself")
     }
+    host.noteAdded(op, arguments.call)
     return op
   }
 }

@@ -11,12 +11,17 @@ struct GraphBindings {
     host.define("graph") { host, call in
       let arguments = Arguments(host, call, "graph")
       let name = try arguments.name(1)
-      if arguments.isNil(2) { return call.answer(Graph(name), host.types.flow) }
-      let options = try arguments.options(2, known: ["max_concurrent", "keep_going"])
-      return call.answer(
-        Graph(
+      let graph: Graph
+      if arguments.isNil(2) {
+        graph = Graph(name)
+      } else {
+        let options = try arguments.options(2, known: ["max_concurrent", "keep_going"])
+        graph = Graph(
           name, maxConcurrent: try options.count("max_concurrent"),
-          keepsGoing: try options.boolean("keep_going") ?? false), host.types.flow)
+          keepsGoing: try options.boolean("keep_going") ?? false)
+      }
+      host.noteDeclared(graph, call)
+      return call.answer(graph, host.types.flow)
     }
   }
 

@@ -716,6 +716,21 @@ function Ctx:execute(op, data) end
 ---@param paths string|string[]
 function Ctx:depends_on(paths) end
 
+---The options of `ctx:wait_for`.
+---@class flow.WaitForOptions
+---@field type? string|fun(value: any): boolean, string? The type of the value; a message of another one is dropped.
+---@field ask? string The question for a person; without it the name is the question.
+---@field timeout? number Seconds until the wait fails, counted from the first process that has waited.
+
+---Waits for a message to the run: from the terminal, from `flowlua --send RUN name=value`, or by `flow.send`. Each message is
+---taken once, those of one name in their order; an op that is executed again has those that it had taken. A kept script
+---that waits for nothing else and has no terminal ends with status 75. Not in workers.
+---@async
+---@param name string
+---@param options? flow.WaitForOptions
+---@return any value
+function Ctx:wait_for(name, options) end
+
 ---Registers a cleanup, which runs when the attempt ends, whatever the outcome, last in first out. It may
 ---wait and use `ctx`. If it raises, an op that had succeeded fails. After a stop all cleanups of an op
 ---together have its `grace`; a cleanup that takes longer is cut off and reported.
@@ -1056,6 +1071,13 @@ function flow.within(seconds, fn, ...) end
 ---@param ... string|integer
 ---@return string|number|nil ...
 function flow.read(...) end
+
+---Sends a message to a run, which `ctx:wait_for(name)` of one of its ops takes. It is in the store of a kept run when this
+---returns.
+---@param run flow.Run|string A run of this script, or the id of a kept run.
+---@param name string
+---@param value any Another value than nil.
+function flow.send(run, name, value) end
 
 ---How runs are kept. The command line takes precedence.
 ---@class flow.KeepOptions

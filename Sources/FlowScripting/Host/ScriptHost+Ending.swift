@@ -46,7 +46,8 @@ extension ScriptHost {
     while !isIdle {
       // An op that ignores the first stop is ended by the second.
       isIdle =
-        !loop.run(until: { hasRequest || ending.isTerminating }) && !stalls.failNext(on: loop)
+        !loop.run(until: { hasRequest || ending.isTerminating }) && !endsForMessages()
+        && !stalls.failNext(on: loop)
       switch takeRequest() {
       case .termination:
         terminate()

@@ -56,6 +56,8 @@ public final class ScriptHost {
     package var commandLine: ScriptCommandLine?
     /// The script wants to stop by itself at the first signal; nil where it learns of none.
     package var onStopFunction: (() -> Void)?
+    /// Nothing but messages can continue the script; returns whether the process ends because of that, as at a signal.
+    package var onOnlyMessages: ((MessageCenter) -> Bool)?
     /// The end of the process was requested: only cleanups run afterwards.
     package var onTerminationRequest: (() -> Void)?
     /// Everything is cancelled, and files can still be replaced.

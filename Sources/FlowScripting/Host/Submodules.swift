@@ -20,6 +20,7 @@ extension ScriptHost {
       try MachineBindings(host: self).install()
       ExecBindings(host: self).installRead()
       KeepingBindings(host: self).install()
+      MessageBindings.install(in: self)
       SandboxBindings(host: self).install()
       StopBindings.install(in: self)
       EventListener.install(in: self)

@@ -46,7 +46,7 @@ extension ScriptHost: LuaScheduler {
       } else {
         // Nothing can continue. Pending tasks fail first, which may end the wait. A second attempt
         // would end an op even while it is below on the stack.
-        guard stalls.failNext(on: loop) else { break }
+        guard endsForMessages() || stalls.failNext(on: loop) else { break }
       }
     }
     if !wait.isReady {

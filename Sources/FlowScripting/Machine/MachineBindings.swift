@@ -10,6 +10,7 @@ struct MachineBindings {
     host.define("machine") { host, call in
       let machine = try MachineReader(Arguments(host, call, "machine")).machine()
       host.loop.memory?.add(machine, bytes: MemoryAccount.opSize)
+      host.noteDeclared(machine, call)
       return call.answer(machine, host.types.machine)
     }
   }

@@ -135,6 +135,10 @@ struct ContextBindings {
         for path in paths { context.dependsOn(path) }
         return call.answer()
       },
+      "wait_for": BoundMethod { host, call in
+        try MessageBindings(host: host).wait(
+          in: try Self(host: host).context(call, "wait_for"), call)
+      },
       "defer": BoundMethod { host, call in
         let context = try Self(host: host).context(call, "defer")
         let function = try Arguments(host, call, method: "defer").function(1)

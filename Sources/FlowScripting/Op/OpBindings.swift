@@ -43,6 +43,7 @@ struct OpBindings {
         throw arguments.wrong(2, expected: "function or table")
       }
       host.loop.memory?.add(op, bytes: MemoryAccount.opSize)
+      host.noteDeclared(op, call)
       return call.answer(op, host.types.op)
     }
     WrapBindings(host: host).install()

@@ -53,11 +53,12 @@ result = checked [[
 ]]
 check.equal(result.status, 1)
 check.equal(result.stderr, "")
+-- Where it was added; of an op alone where it is declared.
 check.equal(result.stdout, [[
-[wrong] error: [BOp] needs <z> (string), but nothing before provides it
+$SCRIPT:6: error: [BOp] needs <z> (string), but nothing before provides it
 [wrong] plan:
   1. BOp (3 attempts, timeout 5s)
-]] .. result.stdout:match("%[BOp%] error: [^\n]*<z>[^\n]*\n") .. [[
+]] .. result.stdout:match("\n(%$SCRIPT:4: error: [^\n]*<z>[^\n]*\n)%[BOp%]") .. [[
 [BOp] plan:
   1. BOp (3 attempts, timeout 5s)
 [empty] plan:
@@ -68,8 +69,20 @@ on
 -- Warnings don't.
 result = checked [[ flow.new("named"):add(flow.op("misnamed", print)):run() ]]
 check.equal(result.status, 0)
-check.contains(result.stdout, "[named] warning: ", "misnamed")
+check.match(result.stdout, "^%$SCRIPT:6: warning: the name %[misnamed%] doesn't end in 'Op'\n")
 check.lacks(result.stdout, "checked")
+
+-- For programs: a line of JSON for each finding, and nothing else on stdout.
+result = host.script(ops .. [[
+  flow.new("wrong"):add(BOp):run().data.x = 1
+]], {}, { before = { "--check", "--json" } })
+check.equal(result.status, 1)
+check.contains(result.stderr, "checked 1 flow; $SCRIPT:6 needs the outcome of 'wrong'")
+local finding = require "flow.json".decode(result.stdout)
+check.same({ finding.line, finding.severity, finding.flow, finding.op, finding.message },
+  { 6, "error", "wrong", "BOp", "[BOp] needs <z> (string), but nothing before provides it" })
+check.equal(finding.file, "$SCRIPT")
+check.equal(host.run(host.binary, { "--json", "-e", "" }).status, 2)
 
 -- The first use of an outcome ends the script there, whatever encloses it. Nothing of the script
 -- runs any more; the findings so far decide about the status.

@@ -58,6 +58,10 @@ public final class Run: FlowTask<DataBucket> {
   @exclusivity(unchecked) var hasExecuted = false
   /// How often something was undone at a place, by the lineage of the place, in this run and those that it started.
   private(set) var undoneCounts: [UInt64: UInt64] = [:]
+  /// Messages to it, once there was one or a wait for one, unless a keeper has them.
+  var ownMessages: MessageBox?
+  /// The run whose op has started it.
+  var outerRun: Run? { outer?.run }
   /// Whether its keeper only finds out what would be executed, see Execution+Keeping.swift; set with the keeper.
   package var isRehearsal = false
   /// Whether it was a rehearsal whose end depends on what wasn't executed.

@@ -1,0 +1,138 @@
+/// A message that a script, a host or a person sends to a run.
+package struct Message {
+  /// What a wait names.
+  package var name: ByteString
+  package var content: Content
+  /// The run that it is for, by its lineage; 0 for any run of the box.
+  package var run: UInt64
+
+  package enum Content {
+    case value(FlowValue)
+    /// A word of a command line, or an answer at a terminal: the type of the wait says what value it is.
+    case text(ByteString)
+  }
+
+  package init(name: ByteString, content: Content, run: UInt64 = 0) {
+    self.name = name
+    self.content = content
+    self.run = run
+  }
+
+  /// The value for a wait; nil if it isn't of the type that the wait asks for.
+  package func value(for type: FlowValueType?) -> FlowValue? {
+    switch content {
+    case .value(let value): return type?.mismatch(value) == nil ? value : nil
+    case .text(let text): return Self.value(of: text, for: type)
+    }
+  }
+
+  /// The value of a text: the first of a boolean, an integer, a number and the text itself that is of the type.
+  package static func value(of text: ByteString, for type: FlowValueType?) -> FlowValue? {
+    var candidates: [FlowValue] = []
+    switch text.cases {
+    case "true": candidates.append(.boolean(true))
+    case "false": candidates.append(.boolean(false))
+    // Only where nothing but a boolean can be meant.
+    case "yes", "y": if type != nil { candidates.append(.boolean(true)) }
+    case "no", "n": if type != nil { candidates.append(.boolean(false)) }
+    default: break
+    }
+    let plain = text.bytes.allSatisfy { $0.isDigit || "+-.eE".bytes.contains($0) }
+    if plain, let number = Int64(text.description) { candidates.append(.integer(number)) }
+    if plain, let number = Double(text.description) { candidates.append(.number(number)) }
+    guard let type else { return candidates.first ?? .bytes(text) }
+    if type.mismatch(.bytes(text)) == nil { return .bytes(text) }
+    return candidates.first { type.mismatch($0) == nil }
+  }
+}
+
+/// Keeps messages until a wait takes them. Confined to the thread of a loop.
+package protocol MessageStore: AnyObject {
+  /// Whether other processes add messages, and waits outlive the process.
+  var isShared: Bool { get }
+  /// Whether the process is about to end, and another one continues its waits.
+  var isSuspended: Bool { get }
+  /// Whether another process may have added something since the last call.
+  func mayHaveNew() -> Bool
+  /// Adds a message; it is kept when this returns.
+  func add(_ message: Message) throws
+  /// Notes a wait; returns when it began, in seconds since 1970: perhaps in an earlier process.
+  func begin(_ request: MessageRequest) throws -> Double
+  /// Takes the message of a wait: the one that it has taken before, else the oldest one that no wait has taken.
+  /// It is kept that it is taken when this returns. nil: there is none yet.
+  func take(_ request: MessageRequest) throws -> Message?
+  /// Drops the message that a wait has taken: it isn't of its type.
+  func drop(_ request: MessageRequest) throws
+  /// Forgets a wait, which has its message or was given up.
+  func end(_ request: MessageRequest)
+}
+
+/// A keeper of runs that keeps messages to them, too.
+package protocol MessageKeeper: AnyObject {
+  /// The messages to the runs that it keeps; nil if it keeps none.
+  var messageBox: MessageBox? { get }
+}
+
+/// What a wait asks for.
+package struct MessageRequest {
+  package var name: ByteString
+  /// Names the wait: the same in each process and each attempt that executes it.
+  package var wait: ByteString
+  /// The runs whose messages it takes, by lineage: its own, and those around it.
+  package var runs: [UInt64]
+  package var type: FlowValueType?
+  /// A question for a person.
+  package var ask: ByteString?
+  /// How long it lasts; nil: for ever.
+  package var timeout: Duration?
+}
+
+/// The messages of a run, or of all runs that a store keeps together.
+package final class MessageBox {
+  package let store: any MessageStore
+  /// By the key of an op: its attempt, and how often it has waited for each name.
+  private var counts: [ByteString: (attempt: Int, names: [ByteString: Int])] = [:]
+
+  package init(_ store: any MessageStore) { self.store = store }
+
+  /// The name of the next wait of an op.
+  func nextWait(of key: ByteString, attempt: Int, for name: ByteString) -> ByteString {
+    var known = counts[key] ?? (attempt, [:])
+    if known.attempt != attempt { known = (attempt, [:]) }
+    let number = known.names[name, default: 0] + 1
+    known.names[name] = number
+    counts[key] = known
+    return "\(key) \(number) \(name)"
+  }
+
+  /// Adds a message, and delivers it if something waits for it.
+  package func send(_ message: Message, on loop: EventLoop) throws {
+    try store.add(message)
+    loop.messages.deliver()
+  }
+}
+
+/// Messages of runs that aren't kept.
+final class MemoryMessages: MessageStore {
+  private var messages: [(message: Message, taken: ByteString?)] = []
+
+  var isShared: Bool { false }
+  var isSuspended: Bool { false }
+  func mayHaveNew() -> Bool { true }
+  func add(_ message: Message) { messages.append((message, nil)) }
+  func begin(_ request: MessageRequest) -> Double { 0 }
+  func end(_ request: MessageRequest) {}
+  func drop(_ request: MessageRequest) { messages.removeAll { $0.taken == request.wait } }
+
+  func take(_ request: MessageRequest) -> Message? {
+    if let known = messages.first(where: { $0.taken == request.wait }) { return known.message }
+    guard
+      let index = messages.firstIndex(where: {
+        $0.taken == nil && $0.message.name == request.name
+          && ($0.message.run == 0 || request.runs.contains($0.message.run))
+      })
+    else { return nil }
+    messages[index].taken = request.wait
+    return messages[index].message
+  }
+}

@@ -1,0 +1,104 @@
+internal import FlowSystem
+internal import FlowEngine
+
+/// The messages of a kept run: each is in the store before it is delivered, and that it was taken is there before the
+/// wait has it. An op that another process executes again takes what it had taken.
+///
+/// Confined to the loop's thread, on which it writes: messages are few.
+final class KeptMessages: MessageStore {
+  private let kept: KeptRun
+  private let values: any KeptValues
+  private let isEnding: () -> Bool
+  private let table: MessageTable
+  private let database: StoreDatabase
+  private var version: Int64 = -1
+
+  /// - Parameters:
+  ///   - kept: The run.
+  ///   - values: Values as bytes.
+  ///   - isEnding: Whether this process is about to end, and another one continues.
+  init(_ kept: KeptRun, _ values: any KeptValues, isEnding: @escaping () -> Bool) {
+    self.kept = kept
+    self.values = values
+    self.isEnding = isEnding
+    database = kept.store.database
+    table = kept.store.messages
+  }
+
+  var isShared: Bool { true }
+  var isSuspended: Bool { isEnding() }
+
+  func mayHaveNew() -> Bool {
+    // It changes with each commit of another connection.
+    guard let present = try? database.prepare("PRAGMA data_version").first({ $0.integer(0) })
+    else { return true }
+    defer { version = present }
+    return present != version
+  }
+
+  func add(_ message: Message) throws {
+    let (form, bytes): (MessageTable.Form, ByteString) =
+      switch message.content {
+      case .text(let text): (.text, text)
+      case .value(let value): (.value, ByteString(try values.encode(value)))
+      }
+    try write { () throws(FlowError) in
+      try table.add(
+        to: kept.number, message.name, form, bytes, target: Int64(bitPattern: message.run))
+    }
+  }
+
+  func begin(_ request: MessageRequest) throws -> Double {
+    let isWritten = request.type.map { !$0.isTested } ?? false
+    let wait = KeptWait(
+      wait: request.wait, name: request.name, ask: request.ask,
+      type: isWritten ? request.type?.name : nil, began: WallClock.now())
+    return try write { () throws(FlowError) in
+      try table.begin(wait, of: kept.number, epoch: kept.epoch)
+    }
+  }
+
+  func take(_ request: MessageRequest) throws -> Message? {
+    let row = try write { () throws(FlowError) -> MessageTable.Row? in
+      if let known = try table.taken(by: request.wait, of: kept.number) { return known }
+      let targets = Set(request.runs.map { Int64(bitPattern: $0) })
+      guard let next = try table.next(request.name, of: kept.number, targets: targets) else {
+        return nil
+      }
+      try table.take(next.id, by: request.wait)
+      return next
+    }
+    guard let row else { return nil }
+    switch row.form {
+    case .text: return Message(name: request.name, content: .text(row.bytes))
+    case .value:
+      return Message(
+        name: request.name, content: .value(try values.decode(row.bytes.bytes)))
+    }
+  }
+
+  func drop(_ request: MessageRequest) throws {
+    try write { () throws(FlowError) in try table.drop(takenBy: request.wait, of: kept.number) }
+  }
+
+  func end(_ request: MessageRequest) {
+    // A wait that stays there is only shown too long.
+    try? write { () throws(FlowError) in try table.end(request.wait, of: kept.number) }
+  }
+
+  /// Writes while the run is this process's.
+  private func write<Result>(
+    _ body: () throws(FlowError) -> Result
+  ) throws(FlowError) -> Result {
+    if let failure = kept.failure { throw failure }
+    return try database.transaction { () throws(FlowError) in
+      let lease = try kept.store.row(of: kept.id).lease
+      guard lease.epoch == kept.epoch else {
+        throw StoreProblem.fenced.error(
+          "run \(kept.id) was continued by process \(lease.holder.pid) on \(lease.holder.host), "
+            + "so this process can't take messages any more")
+      }
+      return try body()
+    }
+  }
+}

@@ -1,0 +1,73 @@
+internal import FlowEngine
+internal import FlowScripting
+internal import FlowSystem
+
+/// Asks a person at the terminal what runs wait for, one question at a time.
+final class Questions {
+  /// Safe: the loop and this live as long as the process.
+  private unowned let loop: EventLoop
+  private let center: MessageCenter
+  private var current: (wait: MessageWait, read: InputRead)?
+  /// Whether the terminal has ended its input.
+  private(set) var isOver = false
+  private var isUpdating = false
+
+  /// Whether a person can be asked.
+  static var isPossible: Bool { isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0 }
+
+  init(_ loop: EventLoop) {
+    self.loop = loop
+    center = loop.messages
+    center.onChange = { [weak self] in self?.update() }
+  }
+
+  /// Asks what is to be asked, or withdraws a question whose message has come from elsewhere.
+  private func update() {
+    if isUpdating { return }
+    isUpdating = true
+    // In a turn of its own: the wait may be about to find its message.
+    loop.enqueue { [weak self] in
+      guard let self else { return }
+      isUpdating = false
+      if let present = current, present.wait.state != .pending {
+        loop.standardInput.cancel(present.read)
+        current = nil
+        Output.write("\n", toError: true)
+      }
+      if current == nil, !isOver, let wait = center.waits.first { ask(wait) }
+    }
+  }
+
+  private func ask(_ wait: MessageWait) {
+    let request = wait.request
+    let hint: ByteString = request.type.map { $0.name == "boolean" ? " (yes or no)" : "" } ?? ""
+    Output.write("\((request.ask ?? request.name).onOneLine)\(hint) ", toError: true)
+    let read = InputRead([.line(keepsNewline: false)]) { [weak self] in self?.take(wait) }
+    current = (wait, read)
+    if loop.standardInput.start(read) { take(wait) }
+  }
+
+  /// Takes a line as the answer.
+  private func take(_ wait: MessageWait) {
+    guard let read = current?.read else { return }
+    current = nil
+    guard read.problem == nil, case .bytes(let line)? = read.parts.first else {
+      isOver = true
+      center.holds = false
+      return
+    }
+    let text = ByteString(line.bytes.filter { $0 != 0x0D })
+    let request = wait.request
+    if Message.value(of: text, for: request.type) == nil {
+      Output.write("\(request.type?.name ?? "") expected, not '\(text.onOneLine)'\n", toError: true)
+    } else {
+      do {
+        try wait.box.send(
+          Message(name: request.name, content: .text(text), run: request.runs.first ?? 0), on: loop)
+      } catch {
+        wait.stop(FlowError.from(error))
+      }
+    }
+    update()
+  }
+}

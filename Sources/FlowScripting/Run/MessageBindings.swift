@@ -1,0 +1,89 @@
+internal import FlowEngine
+internal import FlowJournal
+@_spi(Scripting) internal import LuaVM
+
+/// Messages to runs: `ctx:wait_for` and `flow.send`.
+struct MessageBindings {
+  let host: ScriptHost
+
+  static func install(in host: ScriptHost) {
+    host.define("send") { host, call in
+      try Self(host: host).send(Arguments(host, call, "send"))
+      return call.answer()
+    }
+  }
+
+  /// `ctx:wait_for(name, { type, ask, timeout })`
+  func wait(in context: OpContext, _ call: LuaCall) throws -> LuaAnswer {
+    if host.isWorker {
+      throw host.usage(
+        call, "bad use of 'wait_for' (an op in a worker can't wait for messages)")
+    }
+    let arguments = Arguments(host, call, method: "wait_for")
+    let name = try arguments.name(1)
+    var type: FlowValueType?
+    var ask: ByteString?
+    var timeout: Duration?
+    if !arguments.isNil(2) {
+      let options = try arguments.options(2, known: ["type", "ask", "timeout"])
+      switch options.value("type") {
+      case nil: break
+      case .string(let text)?:
+        type = try host.type(spelled: text) { arguments.wrong(2, "field 'type': \($0)") }
+      case .reference(let function)? where function.kind == .function:
+        type = host.type(tested: function)
+      default: throw options.wrong("type", expected: "type (string or function)")
+      }
+      ask = try options.string("ask")
+      timeout = try options.duration("timeout", orZero: false)
+    }
+    let wait = context.messageWait(for: name, type: type, ask: ask, timeout: timeout)
+    host.begin(wait, call.origin)
+    wait.markObserved()
+    wait.start()
+    if wait.isConcluded { return try TaskBindings(host: host).outcome(call, wait) }
+    return try call.wait(
+      TaskWait(wait, for: host.waitingTask, deadline: nil) { [unowned host] in
+        try TaskBindings(host: host).outcome($0, wait)
+      })
+  }
+
+  /// `flow.send(run, name, value)`: to a run of this process, or to a kept one by its id.
+  private func send(_ arguments: Arguments) throws {
+    let name = try arguments.name(2)
+    if arguments.isNil(3) { throw arguments.wrong(3, expected: "value") }
+    let value = try arguments.call.engineValue(arguments.place(3))
+    if let run = arguments.call.object(1, host.types.run) {
+      do throws(FlowError) { try run.send(name, value) } catch {
+        throw host.usage(arguments.call, "bad use of 'send' (\(error.message))")
+      }
+      return
+    }
+    guard let id = arguments.call.bytes(1), arguments.call.kind(1) == .string else {
+      throw arguments.wrong(1, expected: "run or the id of a kept run")
+    }
+    do {
+      guard let folder = host.keeping?.options.folder ?? host.hostKeeping.defaults?().folder
+      else { throw FlowError(.error, "there is no store of kept runs") }
+      try JournalStore.checkExists(folder)
+      let bytes = try ScriptValues(host).encode(value)
+      try JournalStore(folder: folder, isReadOnly: false).send(name, encoded: bytes, to: id)
+      host.loop.presentMessages?.deliver()
+    } catch {
+      throw host.usage(
+        arguments.call, "bad use of 'send' (\(FlowError.from(error).message))")
+    }
+  }
+}
+
+extension ScriptHost {
+  /// Whether the script waits for nothing but messages, and its process ends because of that; it ends then, if no code
+  /// of the script is below.
+  func endsForMessages() -> Bool {
+    guard let center = loop.presentMessages, !center.waits.isEmpty,
+      events.onOnlyMessages?(center) == true
+    else { return false }
+    terminate()
+    return true
+  }
+}
