@@ -10,9 +10,11 @@ struct KeptRuns {
   private let mirror: RunMirror?
   /// Whether the commands are about the runs of all scripts.
   private let isAboutAll: Bool
+  private let options: LongOptions
 
   init(_ arguments: CommandLineArguments) throws(CommandLineArguments.Misuse) {
     program = arguments.program
+    options = arguments.options
     var path: ByteString?
     if case .file(let given)? = arguments.script { path = given }
     let kept = arguments.options.kept
@@ -39,7 +41,7 @@ struct KeptRuns {
       switch command {
       case .list:
         let store = try openToRead()
-        list(try store.runs(), folder, store)
+        try list(try store.runs(), folder, store)
       case .show(let id):
         let store = try openToRead()
         return try aboutRun { () throws(FlowError) in try show(id, store) }
@@ -93,7 +95,7 @@ struct KeptRuns {
     switch command {
     case .list:
       try copy.fetchAll(ofAllScripts: isAboutAll)
-      list(try copy.runs(ofAllScripts: isAboutAll), copy.store.folder, copy.store)
+      try list(try copy.runs(ofAllScripts: isAboutAll), copy.store.folder, copy.store)
     case .show(let id):
       try copy.fetchAll(ofAllScripts: isAboutAll)
       return try aboutRun { () throws(FlowError) in try show(id, copy.store) }
@@ -130,7 +132,13 @@ struct KeptRuns {
 
   private func write(_ text: ByteString) { Output.write(text, toError: false) }
 
-  private func list(_ runs: [KeptRunSummary], _ folder: ByteString, _ store: JournalStore) {
+  private func list(
+    _ runs: [KeptRunSummary], _ folder: ByteString, _ store: JournalStore
+  ) throws(FlowError) {
+    if let page = options.kept?.stored.page {
+      if let reason = RunsPage(runs, store, at: page).write() { throw FlowError(.error, reason) }
+      return
+    }
     if runs.isEmpty {
       write("there are no runs in the store '\(folder.onOneLine)'\n")
     } else {
@@ -146,6 +154,18 @@ struct KeptRuns {
   private func show(_ id: ByteString, _ store: JournalStore) throws(FlowError) {
     let run = try store.run(id)
     let records = try store.records(of: id)
+    if options.timeline != nil || options.report != nil {
+      let view = try KeptRunView(id, in: store)
+      for (path, text) in [(options.timeline, view.timeline), (options.report, view.report)] {
+        guard let path else { continue }
+        if path == "-" {
+          write(text)
+        } else if let reason = TextFile.write(text, to: path) {
+          throw FlowError(.error, "can't write '\(path)': \(ByteString(reason))")
+        }
+      }
+      return
+    }
     write(KeptRunText.head(of: run))
     for wait in try store.waits(of: id) { write(KeptRunText.line(of: wait, in: id) + "\n") }
     if !records.isEmpty { write("\n") }

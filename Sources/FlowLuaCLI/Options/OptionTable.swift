@@ -261,7 +261,16 @@ extension OptionTable {
       "--runs",
       "list the kept runs, the newest last; this option and the next four execute no script, but if one is named it says where the store is"
     ) { options, name in options.about.stored.note(name, .list) }
-    word("--show RUN", needs: "a run: --show RUN", "show what the ops of a kept run have done") {
+    word(
+      "--html FILE", needs: "a file: --html FILE",
+      "with --runs: write a page (HTML) of all runs, and beside it the timeline of each"
+    ) { (options, value) throws(CommandLineArguments.Misuse) in
+      options.about.stored.page = value
+    }
+    word(
+      "--show RUN", needs: "a run: --show RUN",
+      "show what the ops of a kept run have done; with --timeline or --report FILE write that instead"
+    ) {
       (options, value) throws(CommandLineArguments.Misuse) in
       options.about.stored.note("--show", .show(value))
     }

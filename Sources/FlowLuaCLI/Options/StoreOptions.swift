@@ -24,6 +24,9 @@ struct StoreOptions {
   private var second: ByteString?
   private var age: (seconds: Double, text: ByteString)?
 
+  /// The file of `--html`.
+  var page: ByteString?
+
   /// Notes an option that asks for a command; nil is a `--forget` that names no run.
   mutating func note(_ option: ByteString, _ command: Command?) {
     if first == nil {
@@ -64,8 +67,14 @@ struct StoreOptions {
   /// The command about the store; nil when a script is to be executed.
   func command() throws(CommandLineArguments.Misuse) -> Command? {
     guard let first else {
+      if page != nil {
+        throw Self.misuse("option '--html' belongs to '--runs': --runs --html FILE")
+      }
       if age == nil { return nil }
       throw Self.misuse("option '--older-than' belongs to '--forget': --forget --older-than 30d")
+    }
+    if page != nil, first.option != "--runs" {
+      throw Self.misuse("option '--html' belongs to '--runs': --runs --html FILE")
     }
     if let second {
       throw Self.misuse(

@@ -71,7 +71,7 @@ enum KeptRunText {
 
   // MARK: Parts
 
-  private static func state(of run: KeptRunSummary) -> ByteString {
+  static func state(of run: KeptRunSummary) -> ByteString {
     switch run.state {
     case .finished: "finished"
     case .unfinished: "unfinished"
@@ -96,20 +96,13 @@ enum KeptRunText {
     return list(parts, ", ")
   }
 
-  /// The names of what encloses an op, and its own, such as `UploadOp #7 cat.png`: the path ends with the op, its
-  /// number and its label, and the label may contain slashes.
+  /// The names of what encloses an op, and its own, such as `UploadOp #7 cat.png`.
   private static func names(of record: OpRecord) -> (flow: ByteString, name: ByteString) {
-    let path = record.path.bytes
-    let start = [UInt8(ascii: "/")] + record.op.bytes
-    var place = path.count - start.count
-    while place >= 0 {
-      let rest = path[(place + start.count)...]
-      if path[place...].starts(with: start), rest.first == nil || rest.first == 0x20 {
-        return (ByteString(path[..<place]), ByteString(path[(place + 1)...]))
-      }
-      place -= 1
-    }
-    return ("", record.path)
+    let names = KeptSpan(
+      path: record.path, op: record.op, label: nil, began: 0, ended: nil, outcome: .running,
+      error: nil
+    ).names
+    return (names.around, names.own)
   }
 
   private static func change(_ write: KeptWrite) -> ByteString {
@@ -140,7 +133,7 @@ enum KeptRunText {
   }
 
   /// Seconds since 1970 as local time: `2026-11-23 09:05:00`.
-  private static func time(_ seconds: Double) -> ByteString {
+  static func time(_ seconds: Double) -> ByteString {
     var parts = tm()
     guard var whole = time_t(exactly: seconds.rounded(.down)), localtime_r(&whole, &parts) != nil
     else { return "unknown" }

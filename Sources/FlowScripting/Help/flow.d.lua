@@ -1079,6 +1079,59 @@ function flow.read(...) end
 ---@param value any Another value than nil.
 function flow.send(run, name, value) end
 
+---An op of a kept run.
+---@class flow.KeptOp
+---@field path string What encloses it, and its own name: `publish/UploadOp #7`.
+---@field op string
+---@field label string?
+---@field state "started"|"finished"|"failed"|"stopped"|"undone"
+---@field attempts integer
+---@field started number Seconds since 1970.
+---@field ended number?
+---@field duration number? Seconds.
+---@field error string?
+---@field place string? Where its code is: `ship.lua:31`.
+---@field inputs string[] The names of what it was given, or has read.
+---@field outputs table<string, any> What it set, without secrets.
+
+---Something that a kept run waits for.
+---@class flow.KeptWait
+---@field name string
+---@field ask string? The question.
+---@field type string?
+---@field since number Seconds since 1970.
+
+---A kept run, also one that is long over.
+---@class flow.KeptRun
+---@field id string
+---@field script string
+---@field words string[] The arguments of the script.
+---@field state "executing"|"unfinished"|"finished"
+---@field started number Seconds since 1970.
+---@field changed number When it last changed.
+---@field processes integer How many processes have executed it.
+---@field waits flow.KeptWait[]
+---@field store string The folder of its store.
+---@field ops flow.KeptOp[] Read when it is first used.
+local KeptRun = {}
+
+---Writes the timeline of the run, a page for browsers; returns its text without a path.
+---@async
+---@param path? string
+---@return string? text
+function KeptRun:timeline(path) end
+
+---Writes the report of the run, Markdown; returns its text without a path.
+---@async
+---@param path? string
+---@return string? text
+function KeptRun:report(path) end
+
+---The runs of the script's store, the oldest first, or the one with an id.
+---@param id? string
+---@return flow.KeptRun|flow.KeptRun[] runs
+function flow.runs(id) end
+
 ---How runs are kept. The command line takes precedence.
 ---@class flow.KeepOptions
 ---@field store? string The folder of the store; by default `.flowlua` beside the script.

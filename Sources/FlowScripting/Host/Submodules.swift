@@ -21,6 +21,7 @@ extension ScriptHost {
       ExecBindings(host: self).installRead()
       KeepingBindings(host: self).install()
       MessageBindings.install(in: self)
+      RunsBindings.install(in: self)
       SandboxBindings(host: self).install()
       StopBindings.install(in: self)
       EventListener.install(in: self)

@@ -30,6 +30,14 @@ package struct TimelinePage {
     /// The most records of a log whose summary the page has whole.
     private static let mostRecords = 4000
 
+    /// A run of which only a store has something.
+    package init(_ spans: RunSpans, recordCount: Int, keptRun: ByteString) {
+      self.spans = spans
+      summary = ""
+      self.recordCount = recordCount
+      self.keptRun = keptRun
+    }
+
     package init(_ run: Run) {
       spans = RunSpans(run)
       summary = run.summaryExcerpt(most: Self.mostRecords)

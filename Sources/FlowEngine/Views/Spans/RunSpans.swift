@@ -71,6 +71,32 @@ package struct RunSpans: Sendable {
     undosOfSpan = Dictionary(grouping: undos.indices) { reader.undos[$0].parent }
   }
 
+  /// Makes spans of a kept run, of what a store says about it.
+  ///
+  /// - Parameters:
+  ///   - id: The id of the run.
+  ///   - script: Its script, the name of the whole.
+  ///   - began: When it began, in seconds since 1970.
+  ///   - ended: When it last changed.
+  ///   - outcome: How it has ended.
+  ///   - ops: The executions of its ops.
+  package init(
+    kept id: ByteString, script: ByteString, began: Double, ended: Double,
+    _ outcome: Span.Outcome, _ ops: [KeptSpan]
+  ) {
+    let reader = KeptSpanReader(script, began: began, ended: ended, outcome, ops)
+    secrets = SecretTexts()
+    bound = LogBound()
+    name = script
+    runID = id
+    started = Int64(exactly: (began * 1e9).rounded()) ?? 0
+    isRunning = outcome == .running
+    (spans, order, names) = (reader.spans, reader.order, reader.names)
+    (labels, failures) = (reader.labels, reader.failures)
+    runIDs = [id]
+    undosOfSpan = [:]
+  }
+
   /// The run itself.
   package var root: Span { spans[0] }
 
