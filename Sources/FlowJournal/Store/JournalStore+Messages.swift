@@ -46,7 +46,7 @@ extension JournalStore {
     return run
   }
 
-  /// What a run waits for, the oldest wait first.
+  /// The waits of a run for messages, the oldest first.
   package func waits(of id: ByteString) throws(FlowError) -> [KeptWait] {
     guard try StoreSchema.hasMessages(database) else { return [] }
     let run = try row(of: id)

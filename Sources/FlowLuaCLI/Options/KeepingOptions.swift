@@ -86,10 +86,10 @@ final class KeepingOptions {
     if self.choice == nil { self.choice = .latest }
   }
 
-  /// What is done with messages; nil without any.
+  /// The command that sends messages; nil without any.
   var message: StoreOptions.Command? { receiver.map { .send($0, sent) } }
 
-  /// What is to be done with the store; nil when a script is to be executed.
+  /// The command about the store; nil when a script is to be executed.
   func command() throws(CommandLineArguments.Misuse) -> StoreOptions.Command? {
     let command = try stored.command()
     guard let message else { return command }

@@ -78,7 +78,7 @@ struct LongOptions {
   var remote: RemoteOptions?
   /// The limits and permissions of the script; nil without any.
   var confinement: ConfinementOptions?
-  /// What is said about tests; nil without `--test`, and without an option that belongs to it.
+  /// The options of tests; nil without `--test`, and without an option that belongs to it.
   var tests: TestOptions?
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
   var annotations: ByteString?
@@ -107,7 +107,7 @@ struct LongOptions {
     }
   }
 
-  /// What is said about tests, so that more can be said.
+  /// The options of tests, so that more can be said.
   var testing: TestOptions {
     mutating get {
       if let tests { return tests }

@@ -37,7 +37,7 @@ enum KeptRunText {
     return list(lines, "\n") + "\n"
   }
 
-  /// What a run waits for.
+  /// The line about a wait of a run.
   static func line(of wait: KeptWait, in run: ByteString) -> ByteString {
     let question = wait.ask.map { " (\($0.onOneLine))" as ByteString } ?? ""
     return "\(run.onOneLine) waits for <\(wait.name.onOneLine)>\(question): flowlua --send "

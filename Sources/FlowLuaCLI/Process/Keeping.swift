@@ -260,7 +260,7 @@ final class Keeping {
   /// Whether the process stays when there are only waits for messages.
   var stays: Bool { arguments.options.kept?.stays == true }
 
-  /// What was said about the waits that end the process; empty if none does.
+  /// The lines about the waits that end the process; empty if none does.
   // Unsafe: used on the main thread only, also while the process exits.
   private(set) nonisolated(unsafe) static var waits: [ByteString] = []
 

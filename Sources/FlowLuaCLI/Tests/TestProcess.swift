@@ -4,7 +4,7 @@ internal import FlowSystem
 
 /// A process that executes the tests of one file for `flowlua --test`, which says so by a variable of the environment.
 struct TestProcess {
-  /// What the variable says; nil in any other process.
+  /// The process as the variable describes it; nil in any other process.
   static let present = TestProcess()
 
   private let fields: [ByteString: ByteString]
@@ -67,7 +67,7 @@ struct TestProcess {
     }
   }
 
-  /// What the tests of a file are executed with.
+  /// The settings for the tests of a file.
   func settings(_ file: ByteString) -> TestSettings {
     let here = ("." as ByteString).resolvedPath.bytes + [UInt8(ascii: "/")]
     var settings = TestSettings(

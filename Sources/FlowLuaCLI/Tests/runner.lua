@@ -191,7 +191,7 @@ local function execute_all(files, seed, folder, report)
   local workers = {}
   for index = 1, math.min(settings.jobs, #files) do workers[index] = flow.spawn(work) end
   for _, worker in ipairs(workers) do worker:await() end
-  -- What ended after the first that wasn't executed.
+  -- Those that ended after the first that wasn't executed.
   for index = shown + 1, #files do
     if ended[index] then
       results[#results + 1] = ended[index]

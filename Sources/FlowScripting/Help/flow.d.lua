@@ -1081,7 +1081,7 @@ function flow.send(run, name, value) end
 
 ---An op of a kept run.
 ---@class flow.KeptOp
----@field path string What encloses it, and its own name: `publish/UploadOp #7`.
+---@field path string The names of everything that encloses it, and its own: `publish/UploadOp #7`.
 ---@field op string
 ---@field label string?
 ---@field state "started"|"finished"|"failed"|"stopped"|"undone"
@@ -1092,7 +1092,7 @@ function flow.send(run, name, value) end
 ---@field error string?
 ---@field place string? Where its code is: `ship.lua:31`.
 ---@field inputs string[] The names of what it was given, or has read.
----@field outputs table<string, any> What it set, without secrets.
+---@field outputs table<string, any> The values that it set, without secrets.
 
 ---Something that a kept run waits for.
 ---@class flow.KeptWait

@@ -14,7 +14,7 @@ package struct KeptRunView {
     records = try store.records(of: id)
   }
 
-  /// What its ops did, as spans: one for each op, the latest execution, and for the flows around them.
+  /// Its ops as spans: one for each op, the latest execution, and for the flows around them.
   package var spans: RunSpans {
     let outcome: Span.Outcome =
       switch run.state {

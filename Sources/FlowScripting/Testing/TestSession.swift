@@ -6,7 +6,7 @@ internal import FlowHTTP
 package struct TestSettings {
   /// The path of the file.
   package var path: ByteString
-  /// What the numbers of `math.random` and delays of retries follow from.
+  /// The seed of `math.random` and of the delays of retries.
   package var seed: Int64
   /// Whether the seed decides about the order of the tests, too.
   package var shuffles = false
@@ -115,7 +115,7 @@ extension ScriptHost {
     return made
   }
 
-  /// What `harness.lua` asks of the host.
+  /// The functions of the host for `harness.lua`.
   private func testFunctions(_ session: TestSession) throws -> LuaReference {
     func function(_ body: @escaping (ScriptHost, LuaCall) throws -> LuaAnswer) throws -> LuaValue {
       .reference(try vm.makeFunction(bind { host, call in try body(host, call) }))

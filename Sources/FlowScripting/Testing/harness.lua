@@ -152,7 +152,7 @@ local function difference(got, expected)
   return concat(list, "\n", 1, count)
 end
 
--- MARK: What a test checks with
+-- MARK: Checks
 
 -- The place of the code that has called a check, in the script.
 local function place_of_caller()

@@ -1,6 +1,6 @@
 /// A message that a script, a host or a person sends to a run.
 package struct Message {
-  /// What a wait names.
+  /// The name that a wait asks for.
   package var name: ByteString
   package var content: Content
   /// The run that it is for, by its lineage; 0 for any run of the box.
@@ -73,7 +73,7 @@ package protocol MessageKeeper: AnyObject {
   var messageBox: MessageBox? { get }
 }
 
-/// What a wait asks for.
+/// A wait: the message that it asks for.
 package struct MessageRequest {
   package var name: ByteString
   /// Names the wait: the same in each process and each attempt that executes it.

@@ -157,7 +157,7 @@ extension EventLoop {
     return made
   }
 
-  /// The same if anything has waited.
+  /// The waits, if there was one; nil before.
   package var presentMessages: MessageCenter? {
     extensions[ObjectIdentifier(MessageCenter.self)] as? MessageCenter
   }
@@ -179,7 +179,7 @@ extension Run {
   /// the run takes it if this one doesn't. Called on the thread of the run's loop.
   ///
   /// - Parameters:
-  ///   - name: What the op waits for.
+  ///   - name: The name of the message.
   ///   - value: The value.
   /// - Throws: A `FlowError` when the run has ended, or the store can't be written.
   public func send(_ name: some FlowText, _ value: FlowValue) throws(FlowError) {

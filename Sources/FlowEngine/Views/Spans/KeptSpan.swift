@@ -41,7 +41,7 @@ struct KeptSpanReader {
     base = began
     add(name, .flow, parent: -1, start: began, end: ended, outcome)
     for op in ops.sorted(by: { $0.began < $1.began }) { add(op, latest: ended) }
-    // What encloses others begins and ends with them.
+    // A flow begins and ends with its ops.
     for index in spans.indices.reversed() where spans[index].parent >= 0 {
       let parent = Int(spans[index].parent)
       spans[parent].childCount += 1
@@ -96,7 +96,7 @@ struct KeptSpanReader {
       Span(
         id: UInt64(spans.count), parent: parent, name: number(of: name), index: index,
         label: place, kind: kind, outcome: outcome, lane: 0, log: 0, isItem: index > 0,
-        position: UInt32(clamping: spans.count), queued: start, start: start,
+        position: UInt32(clamping: spans.count), queued: start, queuedLine: -1, start: start,
         end: max(start, time(end))))
     return Int32(spans.count - 1)
   }
