@@ -102,6 +102,8 @@ struct FileContentsTests {
     _ = try test.open()
     try test.execute("DROP TABLE files")
     try test.execute("DROP TABLE codes")
+    try test.execute("DROP TABLE messages")
+    try test.execute("DROP TABLE waits")
     try test.execute("ALTER TABLE records DROP COLUMN around")
     try test.execute("PRAGMA user_version = 1")
     let old = try test.open(isReadOnly: true)

@@ -85,7 +85,8 @@ flow.fs.write(script.folder .. "/helper.lua", "return { mark = 1 }")
 script:run { "--keep" }
 flow.exec({ os.getenv "FLOWLUA_TEST_PYTHON", "-c", [[
 import sqlite3, sys
-sqlite3.connect(sys.argv[1], isolation_level=None).executescript("DROP TABLE codes; PRAGMA user_version = 3")
+tables = "DROP TABLE codes; DROP TABLE messages; DROP TABLE waits;"
+sqlite3.connect(sys.argv[1], isolation_level=None).executescript(tables + "PRAGMA user_version = 3")
 ]], script.folder .. "/.flowlua/store.sqlite" }):await()
 script:edit("2000", "4000")
 check.contains(plain(script:run({ "--why" }).stdout), "ItemOp #1 to #2] Again: its code changed (script.lua:16)\n")
