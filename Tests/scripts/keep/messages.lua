@@ -55,7 +55,7 @@ end
 check.equal(command({ "--send", id, "note=first" }).status, 0)
 check.equal(command({ "--send", id, "approved=true", "--resume", script.path }).status, 75)
 script:expect_effects("asked", "true", "first")
--- What was taken is there again for the op that is executed again; nothing else is.
+-- A taken message is there again for the op that is executed again; nothing else is.
 check.equal(command({ "--resume", script.path }).status, 75)
 script:expect_effects("asked", "true", "first")
 check.equal(command({ "--send", id, "note=second", "note=third", "--resume", script.path }).status, 0)

@@ -47,7 +47,7 @@ expect([[test("x", function(t) local a = {} a.a = a local b = {} b.a = b t:equal
 expect([[test("x\nok 9 - y # SKIP", function() error "\27[2J\0" end)]], "not ok 1 - a_test.lua: x ok 9 - y \\# SKIP\n",
   "\\x1b[2J\\x00")
 
--- What reaches out of the process.
+-- Functions that reach out of the process.
 expect([[test("x", function() require "flow".exec { "true" }:await() end)]], "program 'true' isn't replaced in this test")
 expect([[test("x", function() io.popen "true" end)]], "a_test.lua:1: 'io.popen' starts a program")
 expect([[test("x", function() os.execute "true" end)]], "a_test.lua:1: 'os.execute' starts a program")

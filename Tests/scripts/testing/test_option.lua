@@ -104,7 +104,7 @@ write("snap_test.a_b.snapshot", "one\nthree")
 check.contains(test("--test snap_test.lua", 1), "snap_test.a_b.snapshot is different",
   'line 2: expected "three", got "two"')
 
--- The same seed gives the same numbers and order; another one doesn't.
+-- A seed always gives the same numbers and order; another one doesn't.
 write("seed_test.lua", [[
 for i = 1, 20 do test("t" .. i, function(t) t:equal(math.random(1e9), 0) end) end
 ]])
