@@ -4,12 +4,13 @@ internal import FlowEngine
 /// A group's dispatcher as an object for scripts.
 final class DispatcherBox {
   let dispatcher: GroupDispatcher
-  /// The option `label`, as the script gave it.
-  let label: LuaValue
+  /// The options `label` and `stop_when`, as the script gave them.
+  let label, stopWhen: LuaValue
 
-  init(_ dispatcher: GroupDispatcher, label: LuaValue) {
+  init(_ dispatcher: GroupDispatcher, label: LuaValue, stopWhen: LuaValue) {
     self.dispatcher = dispatcher
     self.label = label
+    self.stopWhen = stopWhen
   }
 }
 
@@ -48,6 +49,7 @@ struct DispatcherBindings {
     case "hold_slot": return call.answer(.boolean(dispatcher.holdsSlots))
     case "limit": return call.answer(try Limits.value(of: dispatcher.limits, host))
     case "label": return call.answer(box.label)
+    case "stop_when": return call.answer(box.stopWhen)
     default: return call.answer(.nil)
     }
   }
@@ -57,7 +59,7 @@ struct DispatcherBindings {
       index,
       known: [
         "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
-        "collect", "absent", "rate", "hold_slot", "limit", "label",
+        "collect", "absent", "rate", "hold_slot", "limit", "label", "stop_when",
       ])
     guard let input = try options.string("input") else {
       throw arguments.wrong(index, "field 'input': string expected, got nil")
@@ -81,7 +83,12 @@ struct DispatcherBindings {
       limits: try options.limits("limit") ?? [], label: try options.label("label"))
     let label = options.value("label") ?? .nil
     dispatcher.labelSource = FlowValue(label)
-    return DispatcherBox(dispatcher, label: label)
+    let stopWhen = options.value("stop_when") ?? .nil
+    if let function = try options.function("stop_when") {
+      dispatcher.stopRule = StopFunction(host: host, function: function).rule
+      dispatcher.stopSource = FlowValue(stopWhen)
+    }
+    return DispatcherBox(dispatcher, label: label, stopWhen: stopWhen)
   }
 
   /// The dispatcher in an argument (a plain table works too), completed for an op.
@@ -108,6 +115,38 @@ struct DispatcherBindings {
           + "one key of 'gives' in the op")
     }
     return dispatcher
+  }
+}
+
+/// The function `stop_when` of a dispatcher.
+private struct StopFunction {
+  let host: ScriptHost
+  let function: LuaReference
+
+  /// Makes what one execution of a group calls: the function gets one table, to which each result is added. A wait in it
+  /// keeps the thread from other code.
+  func rule() -> GroupStopRule {
+    var results: LuaReference?
+    var count = 0
+    return { output, ended in
+      let table = try results ?? host.vm.makeTable(values: [])
+      results = table
+      if let output {
+        count += 1
+        try host.vm.set(try host.luaValue(output), at: count, in: table)
+      }
+      let answers: [LuaValue]
+      do {
+        answers = try host.vm.call(
+          function, [.reference(table), .integer(Int64(ended))], traceback: true)
+      } catch {
+        throw host.flowError(of: (error, "", ""), op: nil)
+      }
+      switch answers.first ?? .nil {
+      case .nil, .boolean(false): return false
+      default: return true
+      }
+    }
   }
 }
 

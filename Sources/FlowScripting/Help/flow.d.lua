@@ -141,7 +141,7 @@ local flow = {}
 
 ---The options of a group.
 ---@class flow.DispatcherOptions
----@field input string The key of the list. If the key is missing or its value isn't a list, the group fails with an input error.
+---@field input string The key of the list, or of an iterator: a function that returns the next item, and nil at the end. It is called while items execute, at most one item ahead, and may wait; its error fails the group. If the key is missing or its value is neither, the group fails with an input error.
 ---@field output? string The key of the list of results, in the order of the input; nothing is collected without it.
 ---@field max_concurrent? integer How many items execute at the same time; 3 by default. An item that waits for its next attempt doesn't count.
 ---@field rate? integer|flow.Rate How many items start in a time, at most: a number per second, or `{ n, per = seconds }`. Further attempts at items count, too. Unlimited by default.
@@ -150,6 +150,7 @@ local flow = {}
 ---@field label? string|fun(item: any): string? The label that lines, paths, errors and events show of an item after its index, such as `cat.png` of `UploadOp #7 cat.png`: the field with this key of an item that is a table, or an item that is itself a string, number or boolean; or what a function returns, which is called for each item when the group starts and shouldn't wait. At most 40 characters; an item of a secret list has no label.
 ---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless `absent` is set.
 ---@field allow_empty? boolean Whether an empty list is allowed. Otherwise it is an error of kind `insufficient_input`.
+---@field stop_when? fun(results: any[], n: integer): boolean? Called after each item, with the results so far, in the order in which they came, and with the number of items that have ended; it shouldn't wait. If it returns true, no more items start, those that execute end, and the group succeeds.
 ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
 ---@field as? string The key under which each op finds its item; by default the op's primary input.
 ---@field collect? string The key whose value becomes the result; by default the op's primary output.
@@ -696,6 +697,10 @@ function Ctx:has(key) end
 ---@param ... any
 function Ctx:log(...) end
 
+---Ends the group that the op is executed for, or the flow around it: no more items start, those that execute end, and the
+---group succeeds. Not in a worker.
+function Ctx:end_group() end
+
 ---Finishes the op with an error of kind `error`; never returns.
 ---@param message string
 ---@param fields? table<string, any> Further fields of the error, such as `code`.
@@ -784,6 +789,7 @@ function Context:try_cancel() end
 ---@field rate flow.Rate?
 ---@field hold_slot boolean
 ---@field limit flow.Limit|flow.Limit[]|nil
+---@field stop_when? fun(results: any[], n: integer): boolean?
 ---@field label? string|fun(item: any): string?
 ---@field allow_failure boolean
 ---@field allow_empty boolean

@@ -152,6 +152,18 @@ struct ContextBindings {
         context.progress(done, of: arguments.isNil(2) ? nil : try arguments.amount(2))
         return call.answer()
       },
+      "end_group": BoundMethod { host, call in
+        let context = try Self(host: host).context(call, "end_group")
+        if host.isWorker {
+          throw host.usage(
+            call, "ctx:end_group isn't there in a worker: give the group the option 'stop_when'")
+        }
+        guard context.endGroup() else {
+          throw host.usage(
+            call, "bad use of 'end_group' (\(context.op.name) isn't executed by a group)")
+        }
+        return call.answer()
+      },
       "fail": BoundMethod { host, call in
         let context = try Self(host: host).context(call, "fail")
         let arguments = Arguments(host, call, method: "fail")

@@ -8,6 +8,6 @@ local function kind_of(data)
 end
 check.equal(kind_of {}, "insufficient_input")
 check.equal(kind_of { lists = { 1 } }, "insufficient_input")
-for _, value in ipairs { 42, "text", true, print, { key = 1 }, { 1, nil, 3 }, { [2] = 1 } } do
+for _, value in ipairs { 42, "text", true, coroutine.create(print), { key = 1 }, { 1, nil, 3 }, { [2] = 1 } } do
   check.equal(kind_of { list = value }, "mismatched_input")
 end

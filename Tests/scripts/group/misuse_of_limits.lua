@@ -20,7 +20,7 @@ check.same(group({ 1, 2, 3 }, 1 << 62).data.outs, { 1, 2, 3 })
 check.same(group({ 1, 2, 3 }, 2.0).data.outs, { 1, 2, 3 })
 
 -- A string, a table with holes and one with keys are no lists.
-for _, items in ipairs { "abc", 5, true, print, { 1, nil, 3 }, { a = 1 }, { 1, 2, x = 3 }, { [0] = 1 } } do
+for _, items in ipairs { "abc", 5, true, coroutine.create(print), { 1, nil, 3 }, { a = 1 }, { 1, 2, x = 3 }, { [0] = 1 } } do
   local run = group(items)
   check.equal(run.ok, false)
   check.equal(run.error.kind, "mismatched_input")

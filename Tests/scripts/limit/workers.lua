@@ -55,7 +55,7 @@ five:cancel()
 three:cancel()
 five:wait()
 three:wait()
-check.same({ db.running, db.waiting }, { 1, 0 })
+check.same({ db.running <= 1, db.waiting }, { true, 0 })
 four:wait()
 check.same({ db.running, db.waiting }, { 0, 0 })
 -- Mistakes there.

@@ -158,8 +158,10 @@ extension Blueprint {
     guard let graph else { return nil }
     let changes = FlowSnapshot.number(of: snapshot)
     if let plan = graph.plan(at: changes) { return plan }
-    let made = GraphPlan(
-      steps.map(\.op.name), ContiguousArray(steps.map { StepData($0, snapshot) }), graph.after)
+    var data = ContiguousArray(steps.map { StepData($0, snapshot) })
+    // A condition looks at the whole list.
+    for place in conditions.keys { data[place].input = nil }
+    let made = GraphPlan(steps.map(\.op.name), data, graph.after)
     self.graph?.note(made, at: changes)
     return made
   }
@@ -180,7 +182,12 @@ extension StepData {
     } else {
       declare(step.op.needs, step.op.gives)
     }
-    if case .group(let dispatcher) = step.kind { group(dispatcher, step.op) }
+    if case .group(let dispatcher) = step.kind {
+      let needsList = needs[dispatcher.input] != nil
+      group(dispatcher, step.op)
+      input = needsList ? nil : dispatcher.input
+      output = dispatcher.output
+    }
   }
 
   /// Of an op, or of a group of it; of a flow only what it declares itself.

@@ -3,6 +3,8 @@ struct StepData {
   /// Keys, and whether the step can do without them.
   private(set) var needs: [ByteString: Bool] = [:]
   var gives: Set<ByteString> = []
+  /// Of a group, the keys of the list of its items, if nothing else of it needs that, and of its results.
+  var input, output: ByteString?
 
   mutating func need(_ key: ByteString, isOptional: Bool) {
     needs[key] = isOptional && needs[key] != false
@@ -57,6 +59,8 @@ final class GraphPlan {
     let key: ByteString?
     /// Whether the other can do without the key.
     let isOptional: Bool
+    /// Whether both are groups, so that each result passes to the other one as soon as it is there.
+    var passesItems = false
   }
 
   /// The needs and gives of each step.
@@ -135,7 +139,10 @@ final class GraphPlan {
     for place in names.indices {
       for (key, isOptional) in data[place].needs.sorted(by: { $0.key < $1.key }) {
         guard let giver = givers[key], giver != place else { continue }
-        edges.append(Edge(from: giver, to: place, key: key, isOptional: isOptional))
+        edges.append(
+          Edge(
+            from: giver, to: place, key: key, isOptional: isOptional,
+            passesItems: data[giver].output == key && data[place].input == key))
       }
       for target in after[place] ?? [] {
         if let other = places[target] {
@@ -242,6 +249,8 @@ struct GraphProgress {
   private var missing: ContiguousArray<Int>
   /// Why steps that wait won't be executed.
   private var reasons: [Int: Skip] = [:]
+  /// The edges whose items pass already, so that the next step needn't wait for the end.
+  private var passing: Set<Int> = []
 
   init(count: Int, _ plan: GraphPlan?) {
     self.plan = plan
@@ -274,9 +283,12 @@ struct GraphProgress {
       place += 1
       for number in plan.successors[step] {
         let edge = plan.edges[number]
+        let isPassing = !passing.isEmpty && passing.contains(number)
+        if isPassing, missing[edge.to] == 0 { continue }
         if reasons[edge.to] == nil, isReason(edge, end) {
           reasons[edge.to] = Skip(step: edge.to, edge: number, hasFailed: end == .failed)
         }
+        if isPassing { continue }
         missing[edge.to] -= 1
         guard missing[edge.to] == 0 else { continue }
         if let reason = reasons.removeValue(forKey: edge.to) {
@@ -286,6 +298,27 @@ struct GraphProgress {
         } else {
           push(edge.to)
         }
+      }
+    }
+    return skipped
+  }
+
+  /// The results of a step begin to pass to the steps that execute them.
+  ///
+  /// - Returns: The steps that are skipped now, because of others.
+  mutating func pass(from step: Int) -> [Skip] {
+    guard let plan else { return [] }
+    var skipped: [Skip] = []
+    for number in plan.successors[step] where plan.edges[number].passesItems {
+      guard passing.insert(number).inserted else { continue }
+      let next = plan.edges[number].to
+      missing[next] -= 1
+      guard missing[next] == 0 else { continue }
+      if let reason = reasons.removeValue(forKey: next) {
+        skipped.append(reason)
+        skipped += end(next, reason.hasFailed ? .failed : .skipped)
+      } else {
+        push(next)
       }
     }
     return skipped

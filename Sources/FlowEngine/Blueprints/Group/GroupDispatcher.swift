@@ -36,6 +36,10 @@ public final class GroupDispatcher {
   /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
   /// label.
   package let label: ((_ item: FlowValue) throws -> (any FlowText)?)?
+  /// Makes, for each execution of a group, what decides after each item whether more are needed; nil for no such decision.
+  package var stopRule: (() -> GroupStopRule)?
+  /// The value that a front end has made `stopRule` of.
+  package var stopSource = FlowValue.null
   /// The value that a front end has made `label` of: code that has this dispatcher is compared by it.
   package var labelSource = FlowValue.null
 
@@ -54,6 +58,9 @@ public final class GroupDispatcher {
   ///   - rate: How many items start in a time, at most; nil for no limit.
   ///   - holdsSlots: Whether an item that waits for its next attempt counts towards `maxConcurrent`.
   ///   - limits: The limits that each item holds while it executes, besides the limits of the op.
+  ///   - stopWhen: Called after each item, with the outputs so far, in the order in which they came, and with the number of
+  ///     items that have ended. When it returns true, no more items start, those that execute end, and the group
+  ///     succeeds; when it throws, the group fails.
   ///   - label: Makes the label of an item, which lines, paths, events and errors show after its index:
   ///     `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   ///     starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
@@ -63,6 +70,7 @@ public final class GroupDispatcher {
     allowFailure: Bool = false, allowEmpty: Bool = false, failures: (any FlowText)? = nil,
     as itemKey: (any FlowText)? = nil, collect: (any FlowText)? = nil, absent: FlowValue? = nil,
     rate: RateLimit? = nil, holdsSlots: Bool = false, limits: [Limit] = [],
+    stopWhen: ((_ outputs: [FlowValue], _ ended: Int) throws -> Bool)? = nil,
     label: ((_ item: FlowValue) throws -> (any FlowText)?)? = nil
   ) {
     self.input = input.byteString
@@ -78,8 +86,21 @@ public final class GroupDispatcher {
     self.holdsSlots = holdsSlots
     self.limits = limits
     self.label = label
+    stopRule = stopWhen.map { decide in
+      {
+        var outputs: [FlowValue] = []
+        return { output, ended in
+          if let output { outputs.append(output) }
+          return try decide(outputs, ended)
+        }
+      }
+    }
   }
 }
+
+/// Decides after each item of a group whether no more are needed: gets the item's output, if it has one, and how many items
+/// have ended.
+package typealias GroupStopRule = (_ output: FlowValue?, _ ended: Int) throws -> Bool
 
 extension GroupDispatcher {
   /// Why a group of `op` is impossible; nil when it is possible. A run fails with this problem.

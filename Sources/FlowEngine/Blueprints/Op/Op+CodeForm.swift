@@ -200,6 +200,7 @@ extension GroupDispatcher {
     let rate: String = self.rate.map { " rate \($0.count) \($0.period)" } ?? ""
     let text: String = "group \(maxConcurrent) \(allowFailure) \(allowEmpty) \(holdsSlots)\(rate)"
     parts.append(.text(ByteString(text)))
-    return parts + [.value(absent ?? .null), .value(labelSource)]
+    parts += [.value(absent ?? .null), .value(labelSource)]
+    return stopRule == nil ? parts : parts + [.text("stop_when"), .value(stopSource)]
   }
 }

@@ -7,6 +7,17 @@ final class GroupExecution: MemberGroup {
   private let scope: UInt32
   private let position: UInt32
   private var source: ListSource?
+  /// Instead of a list, an iterator that gives the items while others execute.
+  private var feed: ItemFeed?
+  /// Whether no more items start, and the group succeeds when those that execute have ended.
+  private var isClosed = false
+  /// The groups of a graph that get each result as soon as it and those before it are there.
+  private var passed: [PassedItems] = []
+  /// Results that wait for others before them; nil for an item that has failed.
+  private var unpassed: [Int: FlowValue?] = [:]
+  private var nextPassed = 0
+  /// Decides after each item whether that is the case.
+  private var stopRule: GroupStopRule?
   // One of these two executes the items. It is set at the start and cleared at the end.
   @exclusivity(unchecked) private var runner: LoopItemRunner?
   @exclusivity(unchecked) private var handout: ItemHandout?
@@ -87,7 +98,7 @@ final class GroupExecution: MemberGroup {
     if !hasBegun {
       hasBegun = true
       if let error = begin() {
-        parent.groupEnded(error)
+        conclude(error)
         return
       }
     }
@@ -95,12 +106,75 @@ final class GroupExecution: MemberGroup {
   }
 
   private func proceed(_ runner: LoopItemRunner) {
+    if let feed, let error = feed.error, stop == nil { fail(because: error, of: feed) }
     let waits = startMembers {
       isQueued ? queueAllowsStart(runner) : runner.count < limit
     } _: {
       isQueued ? startQueued(runner) : runner.startNext()
     }
-    if waits, runner.count == 0, stop != nil || queue?.timer == nil { finish() }
+    guard waits, runner.count == 0 else { return }
+    if let feed, !isFinished(feed) { return }
+    if stop != nil || queue?.timer == nil { finish() }
+  }
+
+  /// Whether the iterator has ended, after all items that it has given.
+  private func isFinished(_ feed: ItemFeed) -> Bool {
+    if let stop { feed.close(stop.asReason) }
+    return feed.hasEnded
+  }
+
+  /// Fails because the iterator has.
+  @inline(never)
+  private func fail(because error: FlowError, of feed: ItemFeed) {
+    let text: ByteString =
+      "<\(dispatcher.input)> failed at item #\(feed.count + 1): \(error.message)"
+    stop = attributed(
+      error.with {
+        $0.message = text
+        $0.payload = nil
+      })
+    stopReason = .cancelled(reason: "group failed")
+    log(.groupStopped, .none)
+  }
+
+  private func conclude(_ error: FlowError?) {
+    for items in passed { items.end(error) }
+    parent.groupEnded(error)
+  }
+
+  /// Passes the result of an item on, after those of the items before it.
+  @inline(never)
+  private func pass(_ output: FlowValue?, _ index: Int) {
+    unpassed[index] = .some(output)
+    while let next = unpassed.removeValue(forKey: nextPassed) {
+      nextPassed += 1
+      guard let item = next ?? dispatcher.absent else { continue }
+      for items in passed { items.add(item) }
+    }
+  }
+
+  /// Starts no more items: the group succeeds when those that execute have ended.
+  func close() {
+    guard stop == nil, !isClosed else { return }
+    isClosed = true
+    runner?.close()
+    feed?.close(.cancelled(reason: "no more items are needed"))
+    schedule()
+  }
+
+  /// Asks, after an item has ended, whether more are needed.
+  @inline(never)
+  private func applyStopRule(_ output: FlowValue?) {
+    guard let stopRule, stop == nil, !isClosed, !isRehearsed else { return }
+    do {
+      if try stopRule(output, succeeded + failed.count) { close() }
+    } catch {
+      let error = attributed(FlowError.from(error))
+      stop = error
+      stopReason = .cancelled(reason: "group failed")
+      log(.groupStopped, .none)
+      schedule()
+    }
   }
 
   private func proceed(_ handout: ItemHandout) {
@@ -214,6 +288,7 @@ final class GroupExecution: MemberGroup {
     queue?.setTimer(nil)
     runner?.cancel(error)
     handout?.cancel(error)
+    feed?.close(error)
   }
 
   // MARK: Start
@@ -231,7 +306,13 @@ final class GroupExecution: MemberGroup {
     }
     // Checked only when the log has secrets, because it searches all enclosing buckets.
     let isSecret = parent.log.hasSecrets && parent.bucket.isSecret(input)
-    guard let source = ListSource(value, isSecret: isSecret) else {
+    let list = ListSource(value, isSecret: isSecret)
+    // An object that can be called may look like an empty list.
+    if list?.count ?? 0 == 0 {
+      let feed = ItemFeed(of: self, isSecret: isSecret)
+      if feed.begin(value, on: loop) { return begin(feed) }
+    }
+    guard let source = list else {
       let shown = parent.bucket.shown(value, of: input)
       return refuse(
         .mismatchedInput(
@@ -239,32 +320,72 @@ final class GroupExecution: MemberGroup {
           hiding: loop.secrets))
     }
     log(.groupCreated, .integer(Int64(source.count)))
-    if source.count == 0, !dispatcher.allowEmpty {
-      let text: ByteString = """
-        no operation to run for group; please make sure the input data: \
-        <\(dispatcher.input)> is not empty
-        """
-      log(.groupEmpty, parent.log.payload(text))
-      return attributed(FlowError(.insufficientInput, text))
-    }
+    if source.count == 0, !dispatcher.allowEmpty { return emptyError() }
     guard let itemKey = dispatcher.itemKey ?? op.primaryInput else { return nil }
     self.source = source
-    if dispatcher.output != nil {
-      let name = dispatcher.collect ?? op.primaryOutput
-      collected = name.map { keys.intern($0) }
-      isOutputOptional = op.mayLeaveOut(name)
-      outputs = ContiguousArray(repeating: .null, count: source.count)
-    }
-    let inner = parent.log.addScope(
-      LogScope(
-        parent: scope, position: position, attempt: 1, kind: .group, name: op.name,
-        queued: engine.stampedNow()))
+    let inner = prepareItems(source.count)
     if let label = dispatcher.label, let error = setLabels(of: source, in: inner, label) {
       return refuse(error)
     }
     makeRunner(source, scope: inner, itemKey: keys.intern(itemKey))
     notifySinksOfStart()
     return nil
+  }
+
+  /// Begins with the items of an iterator, of which there may be any number.
+  private func begin(_ feed: ItemFeed) -> FlowError? {
+    guard let itemKey = dispatcher.itemKey ?? op.primaryInput else { return nil }
+    log(.groupCreated, parent.log.payload("items of an iterator"))
+    self.feed = feed
+    let inner = prepareItems(0)
+    runner = LoopItemRunner(
+      work(0, scope: inner, itemKey: loop.keys.intern(itemKey)), policy: policy, feed, scope: inner,
+      keepsItems: dispatcher.failures != nil, group: self)
+    notifySinksOfStart()
+    return nil
+  }
+
+  /// Prepares for the outputs of items, and returns their scope.
+  private func prepareItems(_ count: Int) -> UInt32 {
+    stopRule = dispatcher.stopRule?()
+    if dispatcher.output != nil, parent.frames.isEmpty {
+      passed = parent.group?.passItems(from: parent) ?? []
+    }
+    if dispatcher.output != nil {
+      let name = dispatcher.collect ?? op.primaryOutput
+      collected = name.map { loop.keys.intern($0) }
+      isOutputOptional = op.mayLeaveOut(name)
+      outputs = ContiguousArray(repeating: .null, count: count)
+    }
+    return parent.log.addScope(
+      LogScope(
+        parent: scope, position: position, attempt: 1, kind: .group, name: op.name,
+        queued: engine.stampedNow()))
+  }
+
+  /// Sets the label of an item that comes from an iterator, before it starts.
+  func setLabel(of item: FlowValue, at index: Int, in scope: UInt32) {
+    guard let label = dispatcher.label, !item.isSecret else { return }
+    let error = parent.checking {
+      do {
+        guard let text = try label(item)?.byteString else { return nil }
+        parent.log.setLabel(
+          text, scope: scope, position: UInt32(truncatingIfNeeded: index + 1))
+        return nil
+      } catch {
+        return .from(error)
+      }
+    }
+    if let error, stop == nil { stop = attributed(error) }
+  }
+
+  private func emptyError() -> FlowError {
+    let text: ByteString = """
+      no operation to run for group; please make sure the input data: \
+      <\(dispatcher.input)> is not empty
+      """
+    log(.groupEmpty, parent.log.payload(text))
+    return attributed(FlowError(.insufficientInput, text))
   }
 
   private func notifySinksOfStart() {
@@ -279,15 +400,10 @@ final class GroupExecution: MemberGroup {
   /// The op decides which runner executes its items, then the loop; by default the loop executes
   /// them itself.
   private func makeRunner(_ source: ListSource, scope inner: UInt32, itemKey: DataKey) {
-    let work = ItemWork(
-      op: op, run: parent.run, data: parent.bucket, count: source.count,
-      maxConcurrent: dispatcher.maxConcurrent,
-      itemKey: itemKey, collectKey: collected, isOutputOptional: isOutputOptional,
-      allowFailure: dispatcher.allowFailure, parent: parent, policy: policy,
-      scope: scope, position: position, itemScope: inner, hasRate: dispatcher.rate != nil)
-    // The loop waits until the start of each item is kept.
+    let work = work(source.count, scope: inner, itemKey: itemKey)
+    // The loop waits until the start of each item is kept, and hands out none that may not be needed.
     let keepsStarts = parent.run.keeper != nil && (policy?.effect ?? op.effect) == .once
-    if !keepsStarts,
+    if !keepsStarts, stopRule == nil,
       let made = (op.body as? any ItemRunnerProvider)?.itemRunner(for: work)
         ?? engine.makeItemRunner?(work)
     {
@@ -295,6 +411,15 @@ final class GroupExecution: MemberGroup {
     } else {
       runner = LoopItemRunner(work, policy: policy, source, scope: inner, group: self)
     }
+  }
+
+  private func work(_ count: Int, scope inner: UInt32, itemKey: DataKey) -> ItemWork {
+    ItemWork(
+      op: op, run: parent.run, data: parent.bucket, count: count,
+      maxConcurrent: dispatcher.maxConcurrent,
+      itemKey: itemKey, collectKey: collected, isOutputOptional: isOutputOptional,
+      allowFailure: dispatcher.allowFailure, parent: parent, policy: policy,
+      scope: scope, position: position, itemScope: inner, hasRate: dispatcher.rate != nil)
   }
 
   /// Sets the labels of all items; returns the error that a function of a script has raised.
@@ -361,9 +486,18 @@ final class GroupExecution: MemberGroup {
           guard let output = $0.ownValue(of: collectKey) else { return }
           if let account { count(output, in: account) }
           if hasSecrets, $0.isSecret(collectKey) { isOutputSecret = true }
+          if feed != nil { addPlaces(upTo: index) }
           outputs[index] = output
         }
       }
+    }
+    if feed != nil, error == nil { runner?.forget(index) }
+    if !passed.isEmpty {
+      let output = error == nil ? collected.flatMap { member.bucket.ownValue(of: $0) } : nil
+      pass(isOutputSecret ? output.map { .secret($0) } : output, index)
+    }
+    if stopRule != nil {
+      applyStopRule(error == nil ? collected.flatMap { member.bucket.ownValue(of: $0) } : nil)
     }
     if let runner { unretained(runner) { $0.remove(member) } }
     continueAsWork()
@@ -382,6 +516,7 @@ final class GroupExecution: MemberGroup {
         if output.isSecret { isOutputSecret = true }
       }
     }
+    if !passed.isEmpty { pass(error == nil && !output.isNull ? output : nil, index) }
     schedule()
   }
 
@@ -391,6 +526,12 @@ final class GroupExecution: MemberGroup {
     parent.failEverything(error)
   }
 
+  /// Makes places for the outputs of items of an iterator.
+  @inline(never)
+  private func addPlaces(upTo index: Int) {
+    while outputs.count <= index { outputs.append(.null) }
+  }
+
   private func fail(_ index: Int, _ error: FlowError) {
     failed.append((index, error))
     memberFailed(error)
@@ -398,6 +539,7 @@ final class GroupExecution: MemberGroup {
 
   /// Stops items that a runner doesn't end, or waits until the runner takes more items.
   override func failStalled() -> Bool {
+    if let feed, feed.failStalled() { return true }
     guard let handout else { return false }
     if !handout.failStalled() {
       guard stop == nil else { return false }
@@ -411,6 +553,7 @@ final class GroupExecution: MemberGroup {
     queue?.setTimer(nil)
     runner = nil
     handout = nil
+    feed?.abandon()
     isScheduled = true
   }
 
@@ -420,13 +563,20 @@ final class GroupExecution: MemberGroup {
     isScheduled = true
     queue?.setTimer(nil)
     if let stop {
-      parent.groupEnded(stop)
+      conclude(stop)
       return
     }
     failed.sort { $0.index < $1.index }
     if isRehearsed, let first = failed.first {
-      parent.groupEnded(first.error)
+      conclude(first.error)
       return
+    }
+    if let feed {
+      if feed.count == 0, !dispatcher.allowEmpty, !isClosed {
+        conclude(emptyError())
+        return
+      }
+      if dispatcher.output != nil, dispatcher.absent != nil { addPlaces(upTo: feed.count - 1) }
     }
     let list = outputList()
     log(.groupFinished, .integer(Int64(list?.count ?? succeeded)))
@@ -436,11 +586,12 @@ final class GroupExecution: MemberGroup {
     }
     if let key = dispatcher.failures {
       let records = failed.map {
-        engine.makeFailure($0.index, source?.item(at: $0.index) ?? .null, $0.error)
+        let item = source?.item(at: $0.index) ?? runner?.item(at: $0.index)
+        return engine.makeFailure($0.index, item ?? .null, $0.error)
       }
       store(key, engine.makeList(ContiguousArray(records)))
     }
-    parent.groupEnded(nil)
+    conclude(nil)
   }
 
   private func outputList() -> ContiguousArray<FlowValue>? {

@@ -181,7 +181,12 @@ package protocol ExecutedItemGroup: ItemGroup {
 final class LoopItemRunner {
   private let work: ItemWork
   private let policy: OpPolicy?
-  private let source: ListSource
+  private let source: ListSource?
+  /// Where the items come from, without a list.
+  private let feed: ItemFeed?
+  /// The items of an iterator that execute or have failed, for the list of failures; nil if they aren't needed.
+  private var items: [Int: FlowValue]?
+  private let listCount: Int
   private let scope: UInt32
   // Safe: the group holds its runner, and releases it with its last member.
   private unowned(unsafe) let group: GroupExecution
@@ -198,6 +203,23 @@ final class LoopItemRunner {
     self.work = work
     self.policy = policy
     self.source = source
+    feed = nil
+    listCount = source.count
+    self.scope = scope
+    self.group = group
+  }
+
+  /// Makes a runner for the items of an iterator.
+  init(
+    _ work: ItemWork, policy: OpPolicy?, _ feed: ItemFeed, scope: UInt32, keepsItems: Bool,
+    group: GroupExecution
+  ) {
+    self.work = work
+    self.policy = policy
+    source = nil
+    self.feed = feed
+    items = keepsItems ? [:] : nil
+    listCount = 0
     self.scope = scope
     self.group = group
   }
@@ -205,8 +227,14 @@ final class LoopItemRunner {
   /// How many members haven't ended.
   var count: Int { pool.count }
 
-  /// Whether items remain to start.
-  var hasNext: Bool { next < source.count }
+  /// Whether items remain to start now.
+  var hasNext: Bool { next < listCount || feed?.hasNext == true }
+
+  /// Starts no more items.
+  func close() { next = max(next, listCount) }
+
+  /// The item of an iterator at a 0-based index that executes or has failed.
+  func item(at index: Int) -> FlowValue? { items?[index] }
 
   /// Members that execute, in no order.
   var members: [Execution] { pool.members }
@@ -215,7 +243,7 @@ final class LoopItemRunner {
   @inline(__always)
   func startNext() -> Unmanaged<Execution>? {
     let index = next
-    guard index < source.count else { return nil }
+    guard index < listCount, let source else { return feed == nil ? nil : startFed() }
     next = index &+ 1
     return unretained(group) { group in
       pool.start(
@@ -225,11 +253,28 @@ final class LoopItemRunner {
     }
   }
 
+  @inline(never)
+  private func startFed() -> Unmanaged<Execution>? {
+    guard let item = feed?.next() else { return nil }
+    let index = next
+    next += 1
+    items?[index] = item
+    return unretained(group) { group in
+      group.setLabel(of: item, at: index, in: scope)
+      return pool.start(
+        item, at: index, of: group, op: work.op, policy: policy, key: work.itemKey, scope: scope
+      ) { (work.run, work.data) }
+    }
+  }
+
   /// Takes back a member that has ended.
   @inline(__always)
   func remove(_ member: Execution) {
-    pool.remove(member, keeps: next < source.count)
+    pool.remove(member, keeps: next < listCount || feed != nil)
   }
+
+  /// Forgets the item of an iterator, which has succeeded.
+  func forget(_ index: Int) { items?[index] = nil }
 
   /// Stops all members, in the order of their items.
   func cancel(_ error: FlowError) { pool.cancel(error) }

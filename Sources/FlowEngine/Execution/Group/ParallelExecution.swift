@@ -19,6 +19,8 @@ final class ParallelExecution: MemberGroup {
   private var firstError: FlowError?
   /// The keys that members have set in a kept run: which member was the first, and the value before.
   private var changes: [DataKey: (slot: Int, before: FlowValue?)] = [:]
+  /// The items that pass on edges between groups, by their numbers.
+  private var passed: [Int: PassedItems] = [:]
   /// The member that was started last, which may end before it has returned.
   private var starting: Execution?
 
@@ -54,6 +56,7 @@ final class ParallelExecution: MemberGroup {
       member.memberSlot = number
       executions[number] = member
       running += 1
+      takePassedItems(number, member)
       starting = member
       member.prepare(
         step.op, policy: step.policy, scope: scope,
@@ -70,6 +73,33 @@ final class ParallelExecution: MemberGroup {
 
   override func cancelMembers(_ error: FlowError) {
     for member in members { member.cancel(error) }
+  }
+
+  // MARK: Items that pass between groups
+
+  /// Gives a group the results of the groups before it as its input, as they come.
+  private func takePassedItems(_ number: Int, _ member: Execution) {
+    guard !passed.isEmpty, let plan = graph?.plan else { return }
+    for edge in plan.predecessors[number] {
+      guard let items = passed[edge], let key = plan.edges[edge].key else { continue }
+      member.bucket.set(loop.keys.intern(key), .opaque(items))
+    }
+  }
+
+  override func passItems(from member: Execution) -> [PassedItems] {
+    guard let plan = graph?.plan, stop == nil else { return [] }
+    let edges = plan.successors[member.memberSlot].filter { plan.edges[$0].passesItems }
+    if edges.isEmpty { return [] }
+    let made = edges.map { edge in
+      let items = PassedItems()
+      passed[edge] = items
+      return items
+    }
+    for skip in progress.pass(from: member.memberSlot) {
+      if let graph { logSkip(of: skip.step, because: text(of: skip, graph)) }
+    }
+    schedule()
+    return made
   }
 
   override func noteSet(_ key: DataKey, by member: Execution) {
@@ -305,6 +335,8 @@ class MemberGroup: Work {
   func memberIsQueued(_ isQueued: Bool) {}
   /// The tasks of the code that executes its member; nil for none.
   var tasksAround: OwnedTasks? { nil }
+  /// Lets the results of a group, which is a member, pass to other members as they come.
+  func passItems(from member: Execution) -> [PassedItems] { [] }
   /// Begins a member that is a step of a graph.
   func begin(_ member: Execution) -> Execution.Advance { .ended }
   /// Takes the answer of the condition of such a member.

@@ -232,6 +232,15 @@ public final class OpContext {
     return bucket.has(key)
   }
 
+  /// Starts no more items of the group that the op, or a flow around it, is executed for: those that execute end, and the
+  /// group succeeds. Returns whether there is such a group.
+  @discardableResult
+  public func endGroup() -> Bool {
+    guard let execution, isOpen else { return false }
+    execution.loop.checkThread()
+    return execution.endGroup()
+  }
+
   /// Whether it executes an item of a group, or belongs to a flow that does.
   package var isGroupMember: Bool { execution?.group != nil }
 

@@ -110,6 +110,19 @@ extension Execution {
 
   // MARK: Around
 
+  /// Ends the group around it early; false if there is none.
+  func endGroup() -> Bool {
+    var execution = self
+    while let group = execution.group {
+      if let items = group as? GroupExecution {
+        items.close()
+        return true
+      }
+      execution = group.parent
+    }
+    return false
+  }
+
   /// Whether something around what it executes holds a limit.
   func isHeldAround(_ limit: Limit) -> Bool {
     holdsWithin(limit) || run.owner?.hold(limit) == true

@@ -279,11 +279,14 @@ final class FlowChecker: BlueprintVisitor {
     let op = place.step.op
     let subject = Subject.group(of: op.name)
     let fact = data[dispatcher.input]
-    checkNeed(subject, dispatcher.input, FlowValueType.any.list)
-    if !dispatcher.allowEmpty { checkEmpty(subject, dispatcher.input, fact) }
+    let isIterator = fact?.sources.allSatisfy { $0.isFunction } == true
+    if !isIterator {
+      checkNeed(subject, dispatcher.input, FlowValueType.any.list)
+      if !dispatcher.allowEmpty { checkEmpty(subject, dispatcher.input, fact) }
+    }
     groups.append((data, journal.count))
     guard let key = dispatcher.itemKey ?? op.primaryInput else { return }
-    let items = fact?.sources.map { $0.items(of: dispatcher.input) }
+    let items = isIterator ? nil : fact?.sources.map { $0.items(of: dispatcher.input) }
     data.facts[key] = KnownData.Fact(
       isCertain: true, sources: ContiguousArray(items ?? [ValueSource(.any, .group(op.name))]))
   }

@@ -63,6 +63,15 @@ struct ValueSource: Hashable {
     }
   }
 
+  /// Whether the value is a function, for all that is known: an iterator, as the input of a group.
+  var isFunction: Bool {
+    switch content {
+    case .declared(let type): type.name == "function"
+    case .value(.opaque(let value)): value.matches(typeName: "function")
+    case .value, .item: false
+    }
+  }
+
   /// The 0-based index of the first item that can't be of a type; each item is executed.
   func firstItem(notOf type: FlowValueType) -> Int? {
     guard case .item(of: .opaque(let list)) = content, let count = list.listCount() else {

@@ -278,7 +278,7 @@ package final class ProgressTree: RunSink, RecordSink, GroupSink {
     let id = log.log.id(of: record)
     add(record, log, id, .group)
     guard let index = log.known[id], nodes[index].kind == .group else { return }
-    if record.kind == .groupCreated {
+    if record.kind == .groupCreated, record.firstPayload.tag == .integer {
       nodes[index].total = Int(exactly: Int64(bitPattern: record.first))
     }
   }

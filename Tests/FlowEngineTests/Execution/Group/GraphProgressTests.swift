@@ -56,6 +56,30 @@ struct GraphProgressTests {
     #expect(!progress.hasReady)
   }
 
+  @Test("A group whose input another group gives starts with that one, once")
+  func passing() throws {
+    func group(_ name: String, _ input: String, _ output: String, to graph: Graph) throws {
+      _ = graph.addGrouped(
+        try op(name, ["n"], gives: ["m"]), GroupDispatcher(input: input, output: output))
+    }
+    let graph = Graph("g")
+    try group("AOp", "as", "bs", to: graph)
+    try group("BOp", "bs", "cs", to: graph)
+    _ = graph.add(try op("COp", ["bs"]))
+    var (progress, plan) = try progress(graph)
+    #expect(plan.edges.map(\.passesItems) == [true, false])
+    #expect(progress.start() == 0)
+    #expect(!progress.hasReady)
+    #expect(progress.pass(from: 0).isEmpty)
+    #expect(progress.pass(from: 0).isEmpty)
+    #expect(progress.start() == 1)
+    #expect(!progress.hasReady)
+    #expect(progress.end(1, .succeeded).isEmpty)
+    #expect(progress.end(0, .succeeded).isEmpty)
+    #expect(progress.start() == 2)
+    #expect(!progress.hasReady)
+  }
+
   @Test("A step that was skipped keeps only those from executing that can't do without its data")
   func skip() throws {
     for (needs, isExecuted) in [(["b", "c?"], true), (["b?", "c"], false)] {
