@@ -120,7 +120,7 @@ local flow = {}
 
 ---The options of a graph.
 ---@class flow.GraphOptions
----@field max_concurrent? integer How many of its ops execute at the same time; a group counts as one. Unlimited by default.
+---@field max_concurrent? integer How many of its ops, and items of its groups, execute at the same time. Unlimited by default.
 ---@field keep_going? boolean Whether all that doesn't need a failed op is executed all the same; false by default: the first failure stops the graph.
 
 ---The properties that `Op:with` changes.

@@ -16,6 +16,8 @@ final class GroupExecution: MemberGroup {
   /// Results that wait for others before them; nil for an item that has failed.
   private var unpassed: [Int: FlowValue?] = [:]
   private var nextPassed = 0
+  /// The graph around it, if that limits how many ops and items execute.
+  private let graph: ParallelExecution?
   /// Decides after each item whether that is the case.
   private var stopRule: GroupStopRule?
   // One of these two executes the items. It is set at the start and cleared at the end.
@@ -67,6 +69,8 @@ final class GroupExecution: MemberGroup {
     queue = isRehearsed ? nil : dispatcher.rate.map { StartQueue($0) }
     isQueued = queue != nil
     account = parent.loop.engine.memory
+    let graph = parent.frames.isEmpty ? parent.group as? ParallelExecution : nil
+    self.graph = graph?.isLimited == true ? graph : nil
     super.init(parent: parent)
   }
 
@@ -92,6 +96,7 @@ final class GroupExecution: MemberGroup {
   override var collectKey: DataKey? { isOutputOptional ? nil : collected }
   override var keptOutput: DataKey? { collected }
   override var hasItems: Bool { true }
+  override var needsSlots: Bool { graph != nil }
   override var members: [Execution] { runner?.members ?? [] }
 
   override func proceed() {
@@ -108,11 +113,15 @@ final class GroupExecution: MemberGroup {
   private func proceed(_ runner: LoopItemRunner) {
     if let feed, let error = feed.error, stop == nil { fail(because: error, of: feed) }
     let waits = startMembers {
-      isQueued ? queueAllowsStart(runner) : runner.count < limit
+      (graph?.hasRoom ?? true)
+        && (isQueued ? queueAllowsStart(runner) : runner.count < limit)
     } _: {
-      isQueued ? startQueued(runner) : runner.startNext()
+      let member = isQueued ? startQueued(runner) : runner.startNext()
+      if let graph, member != nil { graph.takeSlot() }
+      return member
     }
     guard waits, runner.count == 0 else { return }
+    if graph != nil, stop == nil, runner.hasNext { return }
     if let feed, !isFinished(feed) { return }
     if stop != nil || queue?.timer == nil { finish() }
   }
@@ -403,7 +412,7 @@ final class GroupExecution: MemberGroup {
     let work = work(source.count, scope: inner, itemKey: itemKey)
     // The loop waits until the start of each item is kept, and hands out none that may not be needed.
     let keepsStarts = parent.run.keeper != nil && (policy?.effect ?? op.effect) == .once
-    if !keepsStarts, stopRule == nil,
+    if !keepsStarts, stopRule == nil, graph == nil,
       let made = (op.body as? any ItemRunnerProvider)?.itemRunner(for: work)
         ?? engine.makeItemRunner?(work)
     {
@@ -491,6 +500,7 @@ final class GroupExecution: MemberGroup {
         }
       }
     }
+    graph?.slotIsFree()
     if feed != nil, error == nil { runner?.forget(index) }
     if !passed.isEmpty {
       let output = error == nil ? collected.flatMap { member.bucket.ownValue(of: $0) } : nil

@@ -13,6 +13,8 @@ final class ParallelExecution: MemberGroup {
   private var executions: ContiguousArray<Execution?>
   /// How many of them haven't ended.
   private var running = 0
+  /// How many ops, and items of groups, execute: `maxConcurrent` limits them.
+  private var used = 0
   /// Whether a failure stops nothing.
   private let keepsGoing: Bool
   /// The first error that has stopped nothing.
@@ -47,7 +49,7 @@ final class ParallelExecution: MemberGroup {
 
   override func proceed() {
     let waits = startMembers {
-      progress.hasReady && running < maxConcurrent
+      progress.hasReady && hasRoom
     } _: {
       guard let number = progress.start() else { return nil }
       let step = steps[number]
@@ -56,6 +58,7 @@ final class ParallelExecution: MemberGroup {
       member.memberSlot = number
       executions[number] = member
       running += 1
+      if !isGroup(number) { used += 1 }
       takePassedItems(number, member)
       starting = member
       member.prepare(
@@ -73,6 +76,32 @@ final class ParallelExecution: MemberGroup {
 
   override func cancelMembers(_ error: FlowError) {
     for member in members { member.cancel(error) }
+  }
+
+  // MARK: Slots
+
+  /// Whether it limits how many ops and items execute.
+  var isLimited: Bool { maxConcurrent < .max }
+
+  /// Whether another op or item may start.
+  var hasRoom: Bool { used < maxConcurrent }
+
+  /// An item of a group, which is a step, starts.
+  func takeSlot() { used += 1 }
+
+  /// An op or item has ended: ops and groups that waited for its slot continue.
+  func slotIsFree() {
+    used -= 1
+    guard isLimited else { return }
+    schedule()
+    for member in members {
+      if let child = member.child, child.needsSlots { child.schedule() }
+    }
+  }
+
+  private func isGroup(_ number: Int) -> Bool {
+    if case .group = steps[number].kind { return true }
+    return false
   }
 
   // MARK: Items that pass between groups
@@ -124,6 +153,7 @@ final class ParallelExecution: MemberGroup {
     let number = member.memberSlot
     executions[number] = nil
     running -= 1
+    if !isGroup(number) { slotIsFree() }
     if let error {
       memberFailed(error)
       if keepsGoing { firstError = firstError ?? error }
@@ -335,6 +365,8 @@ class MemberGroup: Work {
   func memberIsQueued(_ isQueued: Bool) {}
   /// The tasks of the code that executes its member; nil for none.
   var tasksAround: OwnedTasks? { nil }
+  /// Whether its items need slots of the graph around it.
+  var needsSlots: Bool { false }
   /// Lets the results of a group, which is a member, pass to other members as they come.
   func passItems(from member: Execution) -> [PassedItems] { [] }
   /// Begins a member that is a step of a graph.
