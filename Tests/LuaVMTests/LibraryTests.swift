@@ -147,7 +147,7 @@ struct LibraryTests {
 
   @Test("Programs can't be started without the permission, whichever library has the function")
   func programsAreRefused() throws {
-    let host = try vm(LuaConfiguration(allowsPrograms: false))
+    let host = try vm(LuaConfiguration(permissions: .files))
     let text = try host.text(
       "return select(2, pcall(io.popen, 'true')), select(2, pcall(os.execute, 'true')), type(io.open)"
     )

@@ -14,7 +14,7 @@ struct RestrictedStateTests {
     let configuration = LuaConfiguration.restricted
     #expect(configuration.libraries == .safe)
     #expect(!configuration.loadsBytecode && configuration.refusesExit)
-    #expect(!configuration.allowsPrograms && !configuration.allowsFinalizers)
+    #expect(configuration.permissions == .restricted && !configuration.allowsFinalizers)
     #expect(configuration.ignoresEnvironment)
     #expect(LuaConfiguration().allowsFinalizers)
     let host = try TestHost(.restricted)

@@ -158,10 +158,7 @@ struct HTTPURL: Equatable {
 
 extension SecretTexts {
   /// Adds the form that a secret text has in a URL or a form.
-  package func addPercentEncoded(_ text: ByteString) {
-    let encoded = text.percentEncoded
-    if encoded != text { add(.bytes(encoded)) }
-  }
+  package func addPercentEncoded(_ text: ByteString) { add(form: text.percentEncoded, of: text) }
 
   /// Whether a secret is in a text that is sent, as it is or as a URL has it.
   func occur(inSent text: ByteString) -> Bool {

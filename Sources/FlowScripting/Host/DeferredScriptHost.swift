@@ -12,21 +12,17 @@ package final class DeferredScriptHost {
   package var onMake: ((ScriptHost) -> Void)?
 
   private let makeLoop: () -> EventLoop
-  private let configuration: ScriptHost.Configuration
 
   /// Lets `require "flow"` or `require "flowlua"` make the host.
   ///
   /// - Parameters:
   ///   - vm: The state, which must not have a host yet.
-  ///   - configuration: The parts of the module that scripts can use.
   ///   - makeLoop: Makes the loop of the host.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   package init(
-    vm: LuaVM, configuration: ScriptHost.Configuration = ScriptHost.Configuration(),
-    loop makeLoop: @escaping () -> EventLoop = { EventLoop() }
+    vm: LuaVM, loop makeLoop: @escaping () -> EventLoop = { EventLoop() }
   ) throws {
     self.vm = vm
-    self.configuration = configuration
     self.makeLoop = makeLoop
     // The state keeps this function, and the function this object, until the state is closed.
     try vm.preload(ScriptHost.moduleNames) { [self] call in
@@ -40,7 +36,7 @@ package final class DeferredScriptHost {
   /// The host, which is made if there is none yet.
   package func makeHost() throws -> ScriptHost {
     if let host { return host }
-    let host = try ScriptHost(vm: vm, loop: makeLoop(), configuration: configuration)
+    let host = try ScriptHost(vm: vm, loop: makeLoop())
     self.host = host
     onMake?(host)
     return host

@@ -1,8 +1,69 @@
 @_spi(Scripting) public import FlowEngine
 @_spi(Scripting) public import LuaVM
 
-/// Calls of Lua functions that have to end in time.
+/// Calls of Lua functions that may wait.
 extension ScriptHost {
+  /// Calls a Lua function, which may wait, and returns its first result: for async code on the host's thread, as in
+  /// `ScriptThread.perform`.
+  ///
+  /// ```swift
+  /// let price = try await scripts.perform { host in
+  ///   let function: LuaReference = try host.vm.convert(try host.vm.global("price"))
+  ///   return try await host.call(function, ["apples", 3], as: Double.self)
+  /// }
+  /// ```
+  ///
+  /// Each call is a coroutine of its own: any number of calls wait at a time, and none waits for another one. Cancelling
+  /// the calling task stops the function, also while it waits, with what it waits for; its cleanups run before the call
+  /// ends. A function that is busy is stopped by `ScriptCanceller` and by time limits.
+  ///
+  /// - Parameters:
+  ///   - function: The function.
+  ///   - arguments: The arguments, of any types that can be converted.
+  ///   - type: The type of the first result. Further results are dropped, and a missing one is nil.
+  /// - Returns: The result.
+  /// - Throws: A `FlowError`: the one that the function has raised, of kind `cancelled` when the calling task was cancelled
+  ///   or the host was closed, `stalled` when nothing can end the function's wait. A `LuaConversionError` for a result of
+  ///   another type.
+  public nonisolated(nonsending) func call<Result: LuaValueConvertible>(
+    _ function: LuaReference, _ arguments: [any LuaValueConvertible] = [], as type: Result.Type
+  ) async throws -> Result {
+    try vm.convert(try await call(function, arguments).first ?? .nil)
+  }
+
+  /// The same, and drops the results.
+  public nonisolated(nonsending) func call(
+    _ function: LuaReference, _ arguments: [any LuaValueConvertible] = [], as type: Void.Type
+  ) async throws {
+    _ = try await call(function, arguments)
+  }
+
+  /// The same, and returns all results.
+  public nonisolated(nonsending) func call(
+    _ function: LuaReference, _ arguments: [any LuaValueConvertible] = []
+  ) async throws -> [LuaValue] {
+    loop.checkThread()
+    let calls = try limitedCalls()
+    let values = try arguments.map { try $0.luaValue(in: vm) }
+    let runner = try vm.uniqueReference(to: calls.runner)
+    let id = calls.begin()
+    // It belongs to no code that waits below on the stack.
+    let outer = current
+    current = Current()
+    let task = SpawnedTask(self, runner, [.integer(id), .reference(function)] + values)
+    task.markObserved()
+    calls.open[id] = task
+    defer {
+      calls.open[id] = nil
+      calls.end(id)
+    }
+    task.begin()
+    current = outer
+    try await task.finish(cancelsTask: true)
+    if let error = task.error { throw error }
+    return calls.end(id) ?? []
+  }
+
   /// Calls a Lua function, which may wait, and stops it at a deadline: also code that is busy, that waits,
   /// or that catches errors. A task that the function has started and waits for is stopped with it; one that it
   /// doesn't wait for continues without the deadline.
@@ -21,15 +82,25 @@ extension ScriptHost {
   ///   - deadline: When it has to have ended.
   /// - Returns: All its results.
   /// - Throws: A `FlowError`: of kind `timeout` at the deadline, `stalled` when nothing can end the
-  ///   function's wait, otherwise what the function has raised.
+  ///   function's wait, `usage` when 100 such calls wait within each other, otherwise what the function has raised.
   public func call(
     _ function: LuaReference, _ arguments: [LuaValue] = [], deadline: ContinuousClock.Instant
   ) throws -> [LuaValue] {
     let limit = TimeLimit(ContinuousClock.now.duration(to: deadline), on: loop)
     defer { limit.end() }
     let calls = try limitedCalls()
+    guard calls.depth < LimitedCalls.deepest else {
+      throw FlowError(
+        .usage,
+        "bad use of 'call' (\(calls.depth) calls with a deadline wait within each other on this thread: "
+          + "await 'call(_:_:as:)' instead)")
+    }
+    calls.depth += 1
     let id = calls.begin()
-    defer { calls.end(id) }
+    defer {
+      calls.depth -= 1
+      calls.end(id)
+    }
     let runner = try vm.uniqueReference(to: calls.runner)
     let task = SpawnedTask(self, runner, [.integer(id), .reference(function)] + arguments)
     limit.tasks.add(task)
@@ -172,7 +243,7 @@ extension ScriptHost {
   }
 
   /// Refuses a new secret when secrets have taken a quarter of the limit: no line may ever show their texts,
-  /// which are kept until the host is closed.
+  /// which stay as long as what has had them.
   func checkMemory(forSecret text: ByteString) throws {
     guard let limit = vm.memoryLimit, loop.secrets.byteCount + text.count > limit / 4
     else { return }
@@ -183,7 +254,7 @@ extension ScriptHost {
   func handOver(_ text: ByteString) { loop.memory?.handOver(text) }
 }
 
-/// The calls of a host that have to end in time.
+/// The calls of a host that may wait.
 final class LimitedCalls: HostService {
   /// A Lua function that calls another one and keeps all its results here.
   let runner: LuaReference
@@ -193,6 +264,12 @@ final class LimitedCalls: HostService {
   private var results: [Int64: [LuaValue]?] = [:]
   /// The number of the last one.
   private var last: Int64 = 0
+  /// Those that async code awaits.
+  fileprivate var open: [Int64: SpawnedTask] = [:]
+  /// How many run the loop, each on top of the one before.
+  fileprivate var depth = 0
+  /// So many of them fit on the stack of a thread that is small.
+  fileprivate static let deepest = 100
 
   init(runner: LuaReference, returningRunner: LuaReference) {
     self.runner = runner
@@ -213,6 +290,10 @@ final class LimitedCalls: HostService {
   /// Ends a call; returns its results, if its function has returned.
   @discardableResult
   func end(_ id: Int64) -> [LuaValue]? { results.removeValue(forKey: id) ?? nil }
+
+  func hostWillClose(_ host: ScriptHost) {
+    for task in open.values { task.closeCode(.cancelled(reason: "the script host is closed")) }
+  }
 }
 
 /// Waits for the function of `flow.within`, or of `limit:use`, and returns all its results.

@@ -7,8 +7,8 @@ extension ScriptHost {
   ///
   /// ```swift
   /// let result = try await ScriptHost.run(
-  ///   script: "local data = ...; return data.width * 2", data: ["width": 320], timeLimit: .seconds(1),
-  ///   memoryLimit: 16 << 20)
+  ///   script: "local data = ...; return data.width * 2", data: ["width": 320],
+  ///   permissions: .restricted, timeLimit: .seconds(1), memoryLimit: 16 << 20)
   /// let width = try result.value(as: Int.self)
   /// ```
   ///
@@ -19,16 +19,18 @@ extension ScriptHost {
   /// - Parameters:
   ///   - script: The script, as a text or in a file; bytecode is refused.
   ///   - data: The fields of the table that the script gets: a dictionary, or anything `Encodable` as
-  ///     `InitialData(encoding:)`.
+  ///     `InitialData(encoding:)`. Tables are copied, secrets stay secret, and objects are passed to the script's
+  ///     thread: those that the program still uses have to be `Sendable`.
+  ///   - permissions: What the script may reach outside of its state: `.restricted` for scripts of others, or a list
+  ///     such as `[.requests]`.
   ///   - timeLimit: The time for the script, also if it is busy; nil for no limit. Its cleanups have the time
   ///     of `EventLoop.cleanupGrace` afterwards.
   ///   - memoryLimit: The bytes that the state may use, and the copies of its results and those of its data,
   ///     each; nil for no limit.
-  ///   - output: The destination of what the script and its workers print; nil for the one of `vmConfiguration`.
+  ///   - instructionLimit: The instructions that the state may execute; nil for no limit. See `LuaConfiguration`.
+  ///   - output: The destination of what the script and its workers print.
   ///   - canceller: Cancels the script from any thread, with a reason, also before this call: it then throws
   ///     at once. It must not belong to another host.
-  ///   - vmConfiguration: The further settings of the Lua state, such as its libraries.
-  ///   - configuration: The parts of `flow` that the script may use.
   ///   - file: The file of the call, for a canceller that belongs to another host.
   ///   - line: The line of the call.
   ///   - setUp: Prepares the host before the script is loaded, on its thread: for ops and globals.
@@ -36,21 +38,20 @@ extension ScriptHost {
   /// - Throws: A `FlowError`: of kind `timeout` after the time limit, of kind `cancelled` when the calling task
   ///   was cancelled or the canceller was used, and otherwise the error of the script.
   public static func run(
-    script: ScriptSource, data: InitialData = [:],
-    timeLimit: Duration? = nil,
-    memoryLimit: Int? = nil, output: LuaOutput? = nil, canceller: ScriptCanceller? = nil,
-    vmConfiguration: LuaConfiguration = LuaConfiguration(),
-    configuration: Configuration = Configuration(),
+    script: ScriptSource, data: sending InitialData = [:],
+    permissions: LuaPermissions = .trusted, timeLimit: Duration? = nil,
+    memoryLimit: Int? = nil, instructionLimit: Int? = nil, output: LuaOutput = .standardOutput,
+    canceller: ScriptCanceller? = nil,
     file: StaticString = #fileID, line: UInt = #line,
     setUp: @escaping @Sendable (ScriptHost) throws -> Void = { _ in }
   ) async throws(FlowError) -> ScriptResult {
-    var vmConfiguration = vmConfiguration
-    if let memoryLimit { vmConfiguration.memoryLimit = memoryLimit }
-    if let output { vmConfiguration.output = output }
     let call = ScriptCall(
-      script: script, data: try plainFields(data),
+      script: script, data: try ScriptCall.Fields(data),
       timeLimit: timeLimit.map { max($0, .nanoseconds(1)) },
-      vmConfiguration: vmConfiguration, configuration: configuration, setUp: setUp,
+      configuration: LuaConfiguration(
+        permissions: permissions, memoryLimit: memoryLimit, instructionLimit: instructionLimit,
+        output: output),
+      setUp: setUp,
       canceller: canceller ?? ScriptCanceller())
     call.canceller.begin(file: file, line: line)
     defer { call.canceller.end() }
@@ -68,31 +69,51 @@ extension ScriptHost {
     await thread.shutdown(grace: .zero)
     return try outcome.get()
   }
-
-  private static func plainFields(
-    _ data: InitialData
-  ) throws(FlowError) -> [(ByteString, PlainValue)] {
-    var fields: [(ByteString, PlainValue)] = []
-    for (name, value) in data.entries {
-      guard let copy = value.plainCopy() else {
-        throw .usage("the data '\(name)' of a script can't be copied")
-      }
-      fields.append((name, copy))
-    }
-    return fields
-  }
 }
 
 /// One call of `ScriptHost.run`.
 private struct ScriptCall: Sendable {
   let script: ScriptSource
-  let data: [(ByteString, PlainValue)]
+  let data: Fields
   let timeLimit: Duration?
-  let vmConfiguration: LuaConfiguration
-  let configuration: ScriptHost.Configuration
+  let configuration: LuaConfiguration
   let setUp: @Sendable (ScriptHost) throws -> Void
   /// Taken for this call.
   let canceller: ScriptCanceller
+
+  /// The data of a call, on their way to its thread.
+  // The caller has sent them, and tables of Lua, which belong to a thread, are copied.
+  struct Fields: @unchecked Sendable {
+    let list: [(name: ByteString, value: FlowValue)]
+
+    init(_ data: InitialData) throws(FlowError) {
+      var list: [(name: ByteString, value: FlowValue)] = []
+      for (name, value) in data.entries {
+        guard let copy = value.plainCopy()?.flowValue ?? (Self.isSendable(value) ? value : nil)
+        else {
+          throw .usage("the data '\(name)' of a script can't be copied")
+        }
+        list.append((name, copy))
+      }
+      self.list = list
+    }
+
+    /// Whether no part of a value belongs to a Lua state.
+    private static func isSendable(_ root: FlowValue) -> Bool {
+      var open = [root]
+      while let value = open.popLast() {
+        guard case .opaque(let opaque) = value.plain else { continue }
+        if let map = opaque as? MapValue {
+          open += map.fields.map(\.value) + map.numbered.map(\.1)
+        } else if let list = opaque as? ListValue {
+          open += (0..<(list.listCount() ?? 0)).map(list.element)
+        } else if opaque is ScriptValue || opaque is ScriptObject {
+          return false
+        }
+      }
+      return true
+    }
+  }
 
   /// Calls the chunk with its data, and `keep` with its results.
   private static let caller: ByteString = """
@@ -103,8 +124,7 @@ private struct ScriptCall: Sendable {
   /// Runs the script on the thread of a loop.
   func execute(on loop: EventLoop) -> Result<ScriptResult, FlowError> {
     do {
-      let host = try ScriptHost(
-        vm: LuaVM(configuration: vmConfiguration), loop: loop, configuration: configuration)
+      let host = try ScriptHost(vm: LuaVM(configuration: configuration), loop: loop)
       defer { host.close() }
       host.attach(canceller)
       return Result { () throws(FlowError) in
@@ -128,7 +148,8 @@ private struct ScriptCall: Sendable {
     case .text(let text, let name): chunk = try vm.load(text, name: "=" + name, mode: "t")
     case .file(let path): chunk = try vm.loadFile(path)
     }
-    let table = try vm.makeTable(fields: try data.map { ($0, try host.luaValue($1.flowValue)) })
+    let table = try vm.makeTable(
+      fields: try data.list.map { ($0.name, try host.luaValue($0.value)) })
     var results: [LuaValue] = []
     var room = vm.memoryLimit ?? .max
     let keep = try vm.makeFunction { call in
@@ -151,7 +172,7 @@ private struct ScriptCall: Sendable {
     host.runToEnd()
     run.markObserved()
     if let error = run.error { throw error }
-    var (copier, dataCopier) = (PlainCopier(vm: vm), PlainCopier(vm: vm))
+    var (copier, dataCopier) = (PlainCopier(vm: vm), PlainCopier(vm: vm, omittingObjects: true))
     return ScriptResult(
       values: try results.enumerated().map {
         try copy($1, of: "result \($0 + 1)", host, by: &copier)

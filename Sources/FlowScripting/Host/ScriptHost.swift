@@ -34,6 +34,8 @@ public final class ScriptHost {
   @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
   /// The waits of the main chunk, and below C functions; see `pump`.
   var waitsInPlace = WaitsInPlace()
+  /// The secrets that were made outside of runs and tasks; nil for none.
+  var secretHolds: SecretHolds?
   /// The state for the end of the script.
   var ending = EndState()
   /// The callbacks of the program that made the host.
@@ -100,8 +102,6 @@ public final class ScriptHost {
   var lane: FlowValue = .integer(0)
   /// Whether this is the host of a worker: its module has only the functions that work there.
   let isWorker: Bool
-  /// The parts that scripts can use.
-  public let configuration: Configuration
 
   let binder = Binder()
   /// The loop's value before this host: it outlives the host.
@@ -116,20 +116,16 @@ public final class ScriptHost {
   /// Adds `flow` to a state: `require "flow"` returns the module.
   ///
   /// - Parameters:
-  ///   - vm: The state, whose configuration has the libraries of scripts.
+  ///   - vm: The state. The permissions of its configuration are also those for the module.
   ///   - loop: The loop on which everything runs.
-  ///   - configuration: The parts of the module that scripts can use.
   /// - Throws: A `LuaError` when memory runs out or the state is closed, and a `FlowError` when the loop
   ///   has no descriptor and the system gives none; see `Mailbox.open`.
-  public convenience init(
-    vm: LuaVM, loop: EventLoop = EventLoop(), configuration: Configuration = Configuration()
-  ) throws {
-    try self.init(vm: vm, loop: loop, configuration: configuration, isWorker: false)
+  public convenience init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
+    try self.init(vm: vm, loop: loop, isWorker: false)
   }
 
-  init(vm: LuaVM, loop: EventLoop, configuration: Configuration, isWorker: Bool) throws {
+  init(vm: LuaVM, loop: EventLoop, isWorker: Bool) throws {
     self.vm = vm
-    self.configuration = configuration
     activeLoop = loop
     self.isWorker = isWorker
     do throws(SystemError) { try loop.mailbox.open() } catch { throw FlowError.from(error) }

@@ -34,8 +34,10 @@ public final class ScriptThread: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the thread.
-  ///   - vmConfiguration: The settings of the Lua state.
-  ///   - configuration: The parts of `flow` that scripts may use.
+  ///   - permissions: What scripts may reach outside of their state: `.restricted` for scripts of others, or a list.
+  ///   - memoryLimit: The bytes that the state may use; nil for no limit. See `LuaConfiguration`.
+  ///   - instructionLimit: The instructions that the state may execute; nil for no limit.
+  ///   - output: The destination of what scripts and their workers print.
   ///   - canceller: The canceller of the host; nil for a new one. It must not belong to another host. After a
   ///     cancellation that has come already, nothing is prepared and its error is thrown.
   ///   - virtualClock: Whether the loop has a `VirtualClock`, so that sleeps take no time: for tests.
@@ -45,8 +47,8 @@ public final class ScriptThread: Sendable {
   /// - Throws: A `SystemError` if the system gives no thread, a `LuaError` or `FlowError` if no host can be
   ///   made, and any error of `setUp`.
   public init(
-    name: String = "script", vmConfiguration: LuaConfiguration = LuaConfiguration(),
-    configuration: ScriptHost.Configuration = ScriptHost.Configuration(),
+    name: String = "script", permissions: LuaPermissions = .trusted, memoryLimit: Int? = nil,
+    instructionLimit: Int? = nil, output: LuaOutput = .standardOutput,
     canceller: ScriptCanceller? = nil, virtualClock: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     setUp: @escaping @Sendable (ScriptHost) throws -> Void = { _ in }
@@ -54,14 +56,16 @@ public final class ScriptThread: Sendable {
     let canceller = canceller ?? ScriptCanceller()
     let number = canceller.begin(file: file, line: line)
     let place = place
+    let configuration = LuaConfiguration(
+      permissions: permissions, memoryLimit: memoryLimit, instructionLimit: instructionLimit,
+      output: output)
     let thread: LoopThread
     do {
       thread =
         virtualClock
         ? try LoopThread(name: name, clock: VirtualClock()) : try LoopThread(name: name)
       try await thread.perform { loop in
-        let host = try ScriptHost(
-          vm: LuaVM(configuration: vmConfiguration), loop: loop, configuration: configuration)
+        let host = try ScriptHost(vm: LuaVM(configuration: configuration), loop: loop)
         host.attach(canceller)
         do {
           if let error = canceller.take() { throw error }

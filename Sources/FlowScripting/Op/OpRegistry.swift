@@ -133,23 +133,20 @@ extension ScriptHost {
 
   /// Registers the ops that are part of flowlua, as an embedding program would.
   func registerBuiltInOps() {
-    let ops = availableOps
-    if ops.contains(.print) {
-      registerDescribed(
-        OpClass("PrintOp", doc: PrintOp.docText) { arguments in
-          PrintOp(try arguments.text(1))
-        })
+    registerDescribed(
+      OpClass("PrintOp", doc: PrintOp.docText) { arguments in
+        PrintOp(try arguments.text(1))
+      })
+    registerDescribed(
+      OpClass("SleepOp", doc: SleepOp.docText) { arguments in
+        SleepOp(try arguments.duration(1))
+      })
+    if allows(.files) {
+      register(ReadFileOp())
+      register(WriteFileOp())
     }
-    if ops.contains(.sleep) {
-      registerDescribed(
-        OpClass("SleepOp", doc: SleepOp.docText) { arguments in
-          SleepOp(try arguments.duration(1))
-        })
-    }
-    if ops.contains(.readFile) { register(ReadFileOp()) }
-    if ops.contains(.writeFile) { register(WriteFileOp()) }
-    if ops.contains(.http) { HTTPOpBindings.register(on: self) }
-    guard ops.contains(.exec) else { return }
+    if allows(.requests) { HTTPOpBindings.register(on: self) }
+    guard allows(.programs) else { return }
     registerDescribed(
       OpClass("ExecOp", doc: ExecOp.docText) {
         [unowned self] arguments in
@@ -161,7 +158,7 @@ extension ScriptHost {
 
   /// Whether the host doesn't allow the op of flowlua with this name.
   func withholdsOp(_ name: ByteString) -> Bool {
-    BuiltInOps.names.contains { $0.name == name && !availableOps.contains($0.op) }
+    Self.restrictedOps.contains { $0.name == name && !allows($0.effect) }
   }
 
   /// Registers a class whose ops know the form of their code.

@@ -15,6 +15,8 @@ class ScriptTask: ContinuationTask<FlowValue> {
   @exclusivity(unchecked) private final var function: LuaUniqueReference?
   @exclusivity(unchecked) private final var wasAskedWhenStalled = false
   @exclusivity(unchecked) private final var fiber: Fiber?
+  /// The secrets that its function has made outside of runs; nil for none.
+  @exclusivity(unchecked) final var secretHolds: SecretHolds?
   /// See `holdOp`.
   @exclusivity(unchecked) private(set) final var op: OpContext?
 
@@ -119,6 +121,11 @@ class ScriptTask: ContinuationTask<FlowValue> {
     if wasAskedWhenStalled { fiber.close(error) } else { fiber.cancel(error) }
     wasAskedWhenStalled = true
     return true
+  }
+
+  /// Ends the function at once; its pending `__close`s run.
+  final func closeCode(_ error: FlowError) {
+    if let fiber { fiber.close(error) } else { stop(error) }
   }
 
   final override func dropCode() {

@@ -91,7 +91,10 @@ extension ScriptHost {
 
   /// A value that isn't one of this state.
   func luaValue(notOwn value: any OpaqueValue) throws -> LuaValue {
-    if let secret = value as? SecretValue { return try vm.value(of: secret, types.secret) }
+    if let secret = value as? SecretValue {
+      secret.hide(on: loop)
+      return try vm.value(of: secret, types.secret)
+    }
     if value is JSONNull { return try vm.makeJSONNull() }
     if let foreign = value as? ScriptValue {
       // A table of another state is copied.
@@ -137,10 +140,19 @@ extension ScriptHost {
     return !(Swift.type(of: object.content) is AnyClass)
   }
 
-  /// A secret, whose text no line of the log shows from now on.
+  /// A secret, whose text no line shows as long as the secret exists, and what has made it: the run, the task, or else
+  /// the host.
   func makeSecret(_ value: FlowValue) -> SecretValue {
     let secret = SecretValue(value)
-    loop.secrets.add(secret.plain)
+    secret.hide(on: loop)
+    if let run = currentOp?.run ?? (currentTask == nil ? currentRun : nil) {
+      run.log.hide(secret.plain)
+    } else {
+      let holds =
+        currentTask?.secretHolds ?? secretHolds ?? SecretHolds(loop.secrets, countedIn: loop.memory)
+      holds.add(secret.plain)
+      if let currentTask { currentTask.secretHolds = holds } else { secretHolds = holds }
+    }
     return secret
   }
 
@@ -418,11 +430,14 @@ struct PlainCopier {
   private var indices: [UInt: Int] = [:]
   /// The tables found so far, in the order of their indices.
   private var open: [LuaReference] = []
+  /// Whether fields with Swift objects are left out instead of refused.
+  private let omitsObjects: Bool
   /// Whether a table has a metatable, which the copy hasn't.
   private(set) var hasMetatables = false
 
-  init(vm: LuaVM) {
+  init(vm: LuaVM, omittingObjects omitsObjects: Bool = false) {
     self.vm = vm
+    self.omitsObjects = omitsObjects
     room = vm.memoryLimit ?? .max
   }
 
@@ -431,7 +446,7 @@ struct PlainCopier {
   /// - Throws: A `LuaError` when the copies exceed the memory limit, or the state is closed.
   mutating func copy(_ value: LuaValue) throws -> PlainValue? {
     (indices, open) = ([:], [])
-    guard let root = atom(value) else { return nil }
+    guard let root = try atom(value) else { return nil }
     var tables: [PlainValue.Table] = []
     // Tables are copied in the order in which they were found, so no depth of nesting recurses.
     while tables.count < open.count {
@@ -448,7 +463,12 @@ struct PlainCopier {
     if case .other = mark { hasMetatables = true }
     var table = PlainValue.Table(mark: PlainValue.JSONMark(mark))
     for (key, value) in pairs {
-      guard let key = atom(key), let value = atom(value) else { return nil }
+      if omitsObjects, case .reference(let object) = value,
+        let opaque = object.host?.opaque(in: value), !(opaque is SecretValue)
+      {
+        continue
+      }
+      guard let key = try atom(key), let value = try atom(value) else { return nil }
       if case .integer(let index) = key, index >= 1, index <= Int64(pairs.count) {
         listed[index] = value
       } else {
@@ -467,7 +487,7 @@ struct PlainCopier {
     return table
   }
 
-  private mutating func atom(_ value: LuaValue) -> PlainValue.Atom? {
+  private mutating func atom(_ value: LuaValue) throws -> PlainValue.Atom? {
     switch value {
     case .nil: return .null
     case .boolean(let flag): return .boolean(flag)
@@ -476,6 +496,9 @@ struct PlainCopier {
     case .string(let string): return .bytes(string)
     case .reference(let reference):
       if vm.isJSONNull(reference) { return .jsonNull }
+      if let host = reference.host, let secret = host.secret(in: value) {
+        return try atom(host.luaValue(secret.plain)).map { .secret($0) }
+      }
       guard reference.kind == .table else { return nil }
       let identity = vm.identity(of: reference)
       if let index = indices[identity] { return .table(index) }

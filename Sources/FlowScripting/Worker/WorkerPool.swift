@@ -269,7 +269,7 @@ package final class WorkerPool {
     let channel = WorkerChannel()
     workers.append(Worker(channel: channel))
     let setting = WorkerSetting(
-      configuration: configuration, hostConfiguration: host.configuration,
+      configuration: configuration,
       paths: host.packagePaths,
       hasGlobalModule: conditions?.hasGlobalModule ?? host.hasGlobalModule,
       isChecking: host.isChecking,

@@ -61,7 +61,7 @@ final class WorkerRuntime {
       if setting.refusesPrograms { loop.processReplacement = RefusedPrograms(isWorker: true) }
       if setting.refusesRequests { loop.httpReplacement = RefusedRequests(isWorker: true) }
       host = try ScriptHost(
-        vm: vm, loop: loop, configuration: setting.hostConfiguration, isWorker: true)
+        vm: vm, loop: loop, isWorker: true)
       try vm.setPackagePaths(setting.paths)
       if let node = setting.lane.node {
         try vm.addToMissingModules { [unowned self] name in

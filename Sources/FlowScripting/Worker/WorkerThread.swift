@@ -6,8 +6,6 @@ internal import FlowSystem
 struct WorkerSetting: Sendable {
   /// The configuration of its state.
   let configuration: LuaConfiguration
-  /// The configuration of its host: the main one's.
-  let hostConfiguration: ScriptHost.Configuration
   /// `package.path` and `package.cpath` of the main state.
   let paths: [(field: ByteString, text: ByteString)]
   /// Whether `flow` is a global of the main state, as sessions have it.

@@ -19,13 +19,17 @@ public struct LuaConfiguration: Sendable {
   /// set `allowsFinalizers` to false. Counting makes Lua code take about twice as long.
   public var instructionLimit: Int?
 
-  /// The standard libraries that scripts have; by default all of them.
-  public var libraries: LuaLibraries
+  /// What scripts may reach outside of the state; all by default.
+  public let permissions: LuaPermissions
+
+  /// The standard libraries that scripts have; by default those of the permissions.
+  package var libraries: LuaLibraries
 
   /// Whether the collector runs in generational mode, like the stand-alone interpreter's.
   public var generationalCollector: Bool
 
-  /// Whether the standard libraries ignore environment variables such as `LUA_PATH`.
+  /// Whether the standard libraries ignore environment variables such as `LUA_PATH`; by default unless scripts have all
+  /// permissions.
   public var ignoresEnvironment: Bool
 
   /// Whether `load`, `loadfile`, `dofile`, `require` and `LuaVM.load` accept bytecode. Lua 5.4 doesn't check
@@ -37,16 +41,12 @@ public struct LuaConfiguration: Sendable {
   /// false.
   public var refusesExit: Bool
 
-  /// Whether scripts can start programs: with `io.popen` and `os.execute`, and with `flow.exec` and
-  /// `flow.ops.ExecOp` of a script host. Where it is false each of them raises an error.
-  public var allowsPrograms: Bool
-
-  /// Whether the metatables of scripts may have finalizers, `__gc`, which nothing can stop or count. True by
-  /// default; where it is false, `setmetatable` with such a metatable raises an error.
+  /// Whether the metatables of scripts may have finalizers, `__gc`, which nothing can stop or count. By
+  /// default only with all permissions; where it is false, `setmetatable` with such a metatable raises an error.
   public var allowsFinalizers: Bool
 
   /// The destination of what scripts print. A program that runs scripts of others sets it: otherwise they can
-  /// write any amount to its own output, also with the libraries of `.safe`.
+  /// write any amount to its own output, also without any permission.
   public var output: LuaOutput
 
   /// Functions around the use of the terminal by scripts; the same in every state of the process. Without effect
@@ -69,21 +69,29 @@ public struct LuaConfiguration: Sendable {
   /// A configuration; without arguments the stand-alone interpreter's, except that scripts can't
   /// load bytecode or end the process. See each property.
   public init(
-    memoryLimit: Int? = nil, instructionLimit: Int? = nil, libraries: LuaLibraries = .all,
-    loadsBytecode: Bool = false, refusesExit: Bool = true, allowsPrograms: Bool = true,
-    allowsFinalizers: Bool = true, generationalCollector: Bool = true,
-    ignoresEnvironment: Bool = false, output: LuaOutput = .standardOutput
+    permissions: LuaPermissions = .trusted, memoryLimit: Int? = nil, instructionLimit: Int? = nil,
+    loadsBytecode: Bool = false, refusesExit: Bool = true, allowsFinalizers: Bool? = nil,
+    generationalCollector: Bool = true, ignoresEnvironment: Bool? = nil,
+    output: LuaOutput = .standardOutput
   ) {
+    self.permissions = permissions
+    libraries = permissions.libraries
     self.memoryLimit = memoryLimit
     self.instructionLimit = instructionLimit
-    self.libraries = libraries
     self.loadsBytecode = loadsBytecode
     self.refusesExit = refusesExit
-    self.allowsPrograms = allowsPrograms
-    self.allowsFinalizers = allowsFinalizers
+    self.allowsFinalizers = allowsFinalizers ?? (permissions == .trusted)
     self.generationalCollector = generationalCollector
-    self.ignoresEnvironment = ignoresEnvironment
+    self.ignoresEnvironment = ignoresEnvironment ?? (permissions != .trusted)
     self.output = output
+  }
+
+  /// A configuration for tests of single libraries, with all permissions.
+  package init(
+    libraries: LuaLibraries, allowsFinalizers: Bool? = nil, output: LuaOutput = .standardOutput
+  ) {
+    self.init(allowsFinalizers: allowsFinalizers, output: output)
+    self.libraries = libraries
   }
 }
 
@@ -105,9 +113,7 @@ extension LuaConfiguration {
   /// output of the process, unless the program sets that. It holds against accidents and curious scripts; against
   /// enemies use a process.
   public static var restricted: LuaConfiguration {
-    LuaConfiguration(
-      libraries: .safe, loadsBytecode: false, refusesExit: true, allowsPrograms: false,
-      allowsFinalizers: false, ignoresEnvironment: true)
+    LuaConfiguration(permissions: .restricted)
   }
 }
 

@@ -4,16 +4,12 @@ internal import CFlowLua
 ///
 /// A library that isn't in the set doesn't exist: its global is nil. Of a library of which only the safe part
 /// is in the set, the other functions raise an error that names them.
-///
-/// ```swift
-/// let vm = try LuaVM(configuration: LuaConfiguration(libraries: [.safe, .io]))
-/// ```
-public struct LuaLibraries: OptionSet, Sendable {
+package struct LuaLibraries: OptionSet, Sendable {
   /// The bits of the libraries.
-  public let rawValue: UInt32
+  package let rawValue: UInt32
 
   /// The libraries with these bits.
-  public init(rawValue: UInt32) {
+  package init(rawValue: UInt32) {
     self.rawValue = rawValue
   }
 
@@ -22,58 +18,58 @@ public struct LuaLibraries: OptionSet, Sendable {
   }
 
   /// No library; not even `print` and `pairs`.
-  public static let none: LuaLibraries = []
+  package static let none: LuaLibraries = []
   /// The basic functions but `dofile` and `loadfile`, which read files.
-  public static let safeBase = LuaLibraries(FLOWLUA_LIBRARY_SAFE_BASE)
+  package static let safeBase = LuaLibraries(FLOWLUA_LIBRARY_SAFE_BASE)
   /// The basic functions, such as `print`, `pairs` and `load`.
-  public static let base = LuaLibraries(FLOWLUA_LIBRARY_SAFE_BASE, FLOWLUA_LIBRARY_BASE)
+  package static let base = LuaLibraries(FLOWLUA_LIBRARY_SAFE_BASE, FLOWLUA_LIBRARY_BASE)
   /// The library `coroutine`.
-  public static let coroutine = LuaLibraries(FLOWLUA_LIBRARY_COROUTINE)
+  package static let coroutine = LuaLibraries(FLOWLUA_LIBRARY_COROUTINE)
   /// The library `table`.
-  public static let table = LuaLibraries(FLOWLUA_LIBRARY_TABLE)
+  package static let table = LuaLibraries(FLOWLUA_LIBRARY_TABLE)
   /// The library `string` but `string.dump`.
-  public static let safeString = LuaLibraries(FLOWLUA_LIBRARY_SAFE_STRING)
+  package static let safeString = LuaLibraries(FLOWLUA_LIBRARY_SAFE_STRING)
   /// The library `string`.
-  public static let string = LuaLibraries(FLOWLUA_LIBRARY_SAFE_STRING, FLOWLUA_LIBRARY_STRING)
+  package static let string = LuaLibraries(FLOWLUA_LIBRARY_SAFE_STRING, FLOWLUA_LIBRARY_STRING)
   /// The library `math`.
-  public static let math = LuaLibraries(FLOWLUA_LIBRARY_MATH)
+  package static let math = LuaLibraries(FLOWLUA_LIBRARY_MATH)
   /// The library `utf8`.
-  public static let utf8 = LuaLibraries(FLOWLUA_LIBRARY_UTF8)
+  package static let utf8 = LuaLibraries(FLOWLUA_LIBRARY_UTF8)
   /// The functions `clock`, `date`, `difftime` and `time` of the library `os`.
-  public static let safeOS = LuaLibraries(FLOWLUA_LIBRARY_SAFE_OS)
+  package static let safeOS = LuaLibraries(FLOWLUA_LIBRARY_SAFE_OS)
   /// The library `os`. Its `exit` and `execute` have settings of their own, too: see
-  /// `LuaConfiguration.refusesExit` and `LuaConfiguration.allowsPrograms`.
-  public static let os = LuaLibraries(FLOWLUA_LIBRARY_SAFE_OS, FLOWLUA_LIBRARY_OS)
-  /// The library `io`. Its `popen` has a setting of its own, too: see `LuaConfiguration.allowsPrograms`.
-  public static let io = LuaLibraries(FLOWLUA_LIBRARY_IO)
+  /// `LuaConfiguration.refusesExit` and `LuaPermissions.programs`.
+  package static let os = LuaLibraries(FLOWLUA_LIBRARY_SAFE_OS, FLOWLUA_LIBRARY_OS)
+  /// The library `io`. Its `popen` has a setting of its own, too: see `LuaPermissions.programs`.
+  package static let io = LuaLibraries(FLOWLUA_LIBRARY_IO)
   /// The function `require`, for what the host has preloaded, such as `flow`, and for the libraries. There is
   /// no table `package`, and no file is searched.
-  public static let safePackage = LuaLibraries(FLOWLUA_LIBRARY_SAFE_PACKAGE)
+  package static let safePackage = LuaLibraries(FLOWLUA_LIBRARY_SAFE_PACKAGE)
   /// The library `package` for modules that are written in Lua, without C libraries.
-  public static let luaModules = LuaLibraries(
+  package static let luaModules = LuaLibraries(
     FLOWLUA_LIBRARY_SAFE_PACKAGE, FLOWLUA_LIBRARY_LUA_MODULES)
   /// The library `package`. A C library can do anything that the process can.
-  public static let package = LuaLibraries(
+  package static let package = LuaLibraries(
     FLOWLUA_LIBRARY_SAFE_PACKAGE, FLOWLUA_LIBRARY_LUA_MODULES, FLOWLUA_LIBRARY_NATIVE_MODULES)
   /// The library `debug`, with which scripts reach everything in their state.
-  public static let debug = LuaLibraries(FLOWLUA_LIBRARY_DEBUG)
+  package static let debug = LuaLibraries(FLOWLUA_LIBRARY_DEBUG)
 
   /// The libraries that reach nothing outside of the state, except that `print` and `warn` write to the output of
   /// the process, unless `LuaConfiguration.output` says otherwise: the safe parts of the libraries, and those that
   /// are safe as a whole.
-  public static let safe: LuaLibraries = [
+  package static let safe: LuaLibraries = [
     .safeBase, .coroutine, .table, .safeString, .math, .utf8, .safeOS, .safePackage,
   ]
 
   /// All libraries, as the stand-alone interpreter has them.
-  public static let all = LuaLibraries(FLOWLUA_ALL_LIBRARIES)
+  package static let all = LuaLibraries(FLOWLUA_ALL_LIBRARIES)
 }
 
 extension LuaConfiguration {
   /// The libraries as the C side takes them.
   var libraryBits: UInt32 {
     var bits = libraries.rawValue & UInt32(FLOWLUA_ALL_LIBRARIES)
-    if allowsPrograms { bits |= UInt32(FLOWLUA_LIBRARY_PROGRAMS) }
+    if permissions.contains(.programs) { bits |= UInt32(FLOWLUA_LIBRARY_PROGRAMS) }
     return bits
   }
 

@@ -43,7 +43,9 @@ struct HTTPRequestTests {
   @Test("A client knows the URLs of its server")
   func origins() {
     let secrets = SecretTexts()
-    secrets.add(.bytes("hush-hush"))
+    let holds = SecretHolds(secrets, countedIn: nil)
+    defer { withExtendedLifetime(holds) {} }
+    holds.add(.bytes("hush-hush"))
     let client = HTTPClient(
       base: "https://a.example/v1",
       headers: [

@@ -134,6 +134,44 @@ struct HeldTextTests {
     #expect(held(program) < 100_000)
   }
 
+  @Test("A host that stays keeps no secret of a request that has ended")
+  func secretsOfRequests() throws {
+    let program = try program()
+    let op = try #require(
+      try program.run(
+        """
+        return flow.op("RuleOp", function(ctx)
+          ctx:set("made", flow.secret("made-" .. ctx:get "token"))
+          flow.spawn(function() flow.secret("spawned-" .. ctx:get "token") end):await()
+          ctx:log(ctx:get "token", "made-" .. ctx:get "token")
+        end)
+        """
+      ).first.flatMap { program.host.op(in: $0) })
+    let filler = String(repeating: "x", count: 300)
+    for number in 0..<3_000 {
+      let token = "token-\(number)-\(filler)"
+      let run = op.start(on: program.loop, data: ["token": Secret(token)])
+      try run.waitUntilEnd()
+      try #require(run.error == nil)
+      try #require(
+        run.events.first { $0.kind == .log }?.message == "<redacted> made-<redacted>"
+          || run.events.first { $0.kind == .log }?.message == "<redacted> <redacted>")
+    }
+    try program.collect()
+    #expect(program.loop.secrets.count == 0)
+    #expect(held(program) < 100_000)
+  }
+
+  @Test("The secrets of a run that exists count")
+  func secretsCount() throws {
+    let program = try program()
+    let before = held(program)
+    let run = Op("IdleOp") { _ in }.start(
+      on: program.loop, data: ["token": Secret(String(repeating: "x", count: 100_000))])
+    #expect(held(program) - before > 200_000)
+    withExtendedLifetime(run) {}
+  }
+
   @Test("What a worker sends counts for the host, not for the worker")
   func workers() throws {
     let program = try program()

@@ -77,7 +77,7 @@ struct HostInstructionTests {
     let error = await #expect(throws: FlowError.self) {
       try await ScriptHost.run(
         script: "while true do pcall(function() while true do end end) end",
-        vmConfiguration: LuaConfiguration(instructionLimit: Self.limit))
+        instructionLimit: Self.limit)
     }
     #expect(error?.kind == .time && error?.message == Self.message)
   }

@@ -38,10 +38,7 @@ struct RestrictedAttackTests {
     var configuration = LuaConfiguration.restricted
     configuration.output = .discarded
     configuration.instructionLimit = 100_000_000
-    let program = try ScriptProgram(
-      configuration,
-      ScriptHost.Configuration(
-        allowsWorkers: false, allowsFiles: false, allowsRequests: false, builtInOps: .safe))
+    let program = try ScriptProgram(configuration)
     let shared = try program.vm.makeTable(fields: [("secret", .integer(42))])
     try program.vm.setGlobal("shared", .reference(shared))
     let function = try program.vm.makeFunction { call in call.answer(.reference(shared)) }

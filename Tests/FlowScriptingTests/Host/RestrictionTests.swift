@@ -5,12 +5,8 @@ import Testing
 
 @Suite("What a host allows its scripts")
 struct RestrictionTests {
-  private typealias Configuration = ScriptHost.Configuration
-
-  private func program(
-    _ state: LuaConfiguration = LuaConfiguration(), _ host: Configuration = Configuration()
-  ) throws -> ScriptProgram {
-    try ScriptProgram(state, host)
+  private func program(_ permissions: LuaPermissions = .trusted) throws -> ScriptProgram {
+    try ScriptProgram(LuaConfiguration(permissions: permissions))
   }
 
   /// The error that a chunk raises.
@@ -21,9 +17,7 @@ struct RestrictionTests {
 
   @Test("A worker has the libraries of its host, and nothing leads out of them")
   func workersAreRestricted() throws {
-    let program = try program(
-      LuaConfiguration(libraries: .safe, allowsPrograms: false),
-      Configuration(allowsFiles: false, allowsRequests: false, builtInOps: .safe))
+    let program = try program(.workers)
     let text = try program.text(
       #"""
       local flow = require "flow"
@@ -81,7 +75,7 @@ struct RestrictionTests {
 
   @Test("A state without libraries for it still runs ops, flows, groups and tasks")
   func safeLibrariesRunFlows() throws {
-    let program = try program(LuaConfiguration(libraries: .safe))
+    let program = try program(.workers)
     let text = try program.text(
       """
       local flow = require "flow"
@@ -99,7 +93,7 @@ struct RestrictionTests {
 
   @Test("Without workers, making an op or a continuation for one is an error that says why")
   func noWorkers() throws {
-    let refusing = try program(LuaConfiguration(), Configuration(allowsWorkers: false))
+    let refusing = try program(LuaPermissions.trusted.subtracting(.workers))
     let op = "flow.op('CountOp', { thread = 'worker', run = function() end })"
     #expect(
       try error(refusing, op)
@@ -119,24 +113,20 @@ struct RestrictionTests {
     )
   }
 
-  @Test("Only the chosen ops of flowlua are in flow.ops")
+  @Test("Only the ops of flowlua that scripts have the permission for are in flow.ops")
   func builtInOps() throws {
     let names =
       "local names = {} for name in pairs(flow.ops) do names[#names + 1] = name end "
       + "return table.concat(names, ' ')"
     #expect(try program().text(names) == "ExecOp HTTPOp PrintOp ReadFileOp SleepOp WriteFileOp")
-    let safe = try program(LuaConfiguration(), Configuration(builtInOps: .safe))
+    let safe = try program(.restricted)
     #expect(try safe.text(names) == "PrintOp SleepOp")
     #expect(
       try error(safe, "return flow.ops.ExecOp")
         == "script.lua:1: flow.ops.ExecOp isn't there: the host of the script doesn't allow it")
     #expect(try safe.text("return flow.ops.NosuchOp") == "nil")
-    let noPrograms = try program(LuaConfiguration(allowsPrograms: false))
+    let noPrograms = try program([.files, .requests])
     #expect(try noPrograms.text(names) == "HTTPOp PrintOp ReadFileOp SleepOp WriteFileOp")
-    let little = try program(
-      LuaConfiguration(allowsPrograms: false),
-      Configuration(allowsFiles: false, allowsRequests: false))
-    #expect(try little.text(names) == "PrintOp SleepOp")
   }
 
   @Test("A host can remove ops of flowlua, and put its own in their places")
@@ -178,9 +168,7 @@ struct RestrictionTests {
       ("flow.exec { 'true' }", "exec", "programs"),
     ])
   func effects(_ source: String, _ function: String, _ effect: String) throws {
-    let program = try program(
-      LuaConfiguration(allowsPrograms: false),
-      Configuration(allowsFiles: false, allowsRequests: false))
+    let program = try program(.restricted)
     #expect(
       try error(program, source)
         == "script.lua:1: bad use of '\(function)' (the host of the script allows no \(effect))")
@@ -188,7 +176,7 @@ struct RestrictionTests {
 
   @Test("A request can't read or write files that the host doesn't allow")
   func filesOfRequests() throws {
-    let program = try program(LuaConfiguration(), Configuration(allowsFiles: false))
+    let program = try program(.requests)
     for field in ["save", "upload", "ca", "cert", "key"] {
       #expect(
         try error(program, "flow.http('http://localhost:1', { \(field) = '/tmp/x' })")
@@ -200,11 +188,58 @@ struct RestrictionTests {
     #expect(part.hasSuffix("(field 'files': the host of the script allows no files)"))
   }
 
+  @Test("A restricted state closes its host, too, whichever way both are made")
+  func oneSetting() async throws {
+    let scripts = [
+      (
+        "flow.fs.read '/etc/passwd'",
+        "bad use of 'fs.read' (the host of the script allows no files)"
+      ),
+      (
+        "flow.http 'http://127.0.0.1:1/'",
+        "bad use of 'flow.http' (the host of the script allows no requests)"
+      ),
+      ("flow.exec { 'true' }", "bad use of 'exec' (the host of the script allows no programs)"),
+      ("io.open '/etc/passwd'", "attempt to index a nil value (global 'io')"),
+    ]
+    let thread = try await ScriptThread(permissions: .restricted)
+    for (script, message) in scripts {
+      let chunk =
+        "local flow = require 'flow' return tostring(select(2, pcall(function() \(script) end)))"
+      let result = try await ScriptHost.run(
+        script: .text(chunk, name: "x"), permissions: .restricted)
+      #expect(try result.value(as: String.self).hasSuffix(message), "\(script)")
+      let text = try await thread.perform { host in
+        try host.vm.call(host.vm.load(chunk, name: "=x"), as: String.self)
+      }
+      #expect(text.hasSuffix(message), "\(script)")
+    }
+    await thread.shutdown()
+  }
+
+  @Test("Each permission opens what it says, and nothing else", arguments: 0..<6)
+  func each(_ bit: Int) throws {
+    let permissions = LuaPermissions(rawValue: 1 << bit)
+    let program = try program(permissions)
+    let probes: [(permission: LuaPermissions, source: String)] = [
+      (.files, "io.open('/')"), (.files, "os.getenv('HOME')"), (.files, "loadfile('/nosuch')"),
+      (.files, "flow.fs.exists('/')"), (.files, "assert(flow.ops.ReadFileOp)"),
+      (.requests, "assert(flow.ops.HTTPOp)"), (.programs, "assert(flow.ops.ExecOp)"),
+      (.workers, "flow.op('W', { thread = 'worker', run = function() end })"),
+      (.modules, "assert(package.path)"), (.unsafeLibraries, "debug.getregistry()"),
+      (.unsafeLibraries, "string.dump(function() end)"),
+    ]
+    for (permission, source) in probes {
+      // The library `package` comes with both.
+      let opens =
+        permissions == permission || permission == .modules && permissions == .unsafeLibraries
+      #expect((try error(program, source) == "no error") == opens, "\(source)")
+    }
+  }
+
   @Test("Help doesn't list what the host doesn't allow")
   func help() throws {
-    let program = try program(
-      LuaConfiguration(libraries: .safe, allowsPrograms: false),
-      Configuration(allowsFiles: false, allowsRequests: false))
+    let program = try program(.restricted)
     let host = program.host
     let os = host.help(about: try host.vm.global("os")).description
     #expect(os.contains("os.time(") && !os.contains("os.execute(") && !os.contains("os.exit("))

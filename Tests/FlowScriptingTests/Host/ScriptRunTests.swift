@@ -1,6 +1,7 @@
 import FlowEngine
 import FlowScripting
 @_spi(Scripting) import LuaVM
+import Synchronization
 import Testing
 
 @Suite("Scripts run by one call")
@@ -59,6 +60,74 @@ struct ScriptRunTests {
     #expect(error?.underlying is DecodingError)
     let copy = try PlainValue(encoding: order)
     #expect(try copy.decoded(as: Order.self) == order)
+  }
+
+  @Test("Secrets go in and stay secret, wherever they stand")
+  func secrets() async throws {
+    let result = try await ScriptHost.run(
+      script: """
+        local data = ...
+        data.text = tostring(data.key) .. tostring(data.inner.list[1])
+        return data.key, flow.op("ReadOp", function(ctx) ctx:set("size", #ctx:get "key") end)
+          :run { key = data.inner.list[1] }.data.size
+        """,
+      data: [
+        "key": Secret("sk-12345"), "inner": ["list": [Secret("sk-678").flowValue]] as FlowValue,
+        "table": Secret(["a", "b"]),
+      ]
+    ) { try $0.vm.setGlobal("flow", .reference($0.module)) }
+    #expect(try result.value(as: Secret<String>.self).value == "sk-12345")
+    #expect(try result.value(1, as: Int.self) == 6)
+    #expect(try result.data("text", as: String.self) == "<redacted><redacted>")
+    #expect(try result.data("table", as: Secret<[String]>.self).value == ["a", "b"])
+    #expect(result.data.flowValue["inner"]?["list"]?[0]?.isSecret == true)
+  }
+
+  private final class Basket: LuaObject, FlowValueConvertible, Sendable {
+    let total = Mutex(0)
+  }
+
+  @Test("Objects of bound classes go in, and only the program has them afterwards")
+  func objects() async throws {
+    let (basket, other) = (Basket(), Basket())
+    let result = try await ScriptHost.run(
+      script: """
+        local data = ...
+        data.basket:add(3)
+        data.list[1]:add(4)
+        data.basket:add(data.list[1].total)
+        """, data: ["basket": basket, "list": [other], "name": "Ada"]
+    ) { host in
+      try host.vm.define(
+        LuaClass<Basket>("Basket") {
+          $0.property("total") { $0.total.withLock { $0 } }
+          $0.method("add") { (basket, number: Int) in basket.total.withLock { $0 += number } }
+        })
+    }
+    #expect(basket.total.withLock { $0 } == 7)
+    #expect(try result.data("name", as: String.self) == "Ada")
+    #expect(result.data.flowValue["basket"] == nil)
+    // Another type has no methods, but can be passed on.
+    let passed = try await ScriptHost.run(
+      script: "local data = ...; return data.basket == data.basket, type(data.basket.total)",
+      data: ["basket": basket]
+    ) { try $0.vm.define(LuaClass<Basket>("Basket") { _ in }) }
+    #expect(try passed.value(as: Bool.self))
+  }
+
+  @Test("A table of a Lua state with a function in it doesn't go in")
+  func functionsStayOutside() async throws {
+    let program = try ScriptProgram()
+    let run = try program.endedRun(
+      "return flow.op('SetOp', function(ctx) ctx:set('t', { f = print }) end)")
+    // The compiler refuses to send it otherwise.
+    nonisolated(unsafe) let data: InitialData = ["t": try #require(run.data["t"])]
+    do {
+      _ = try await ScriptHost.run(script: "return 1", data: data)
+      Issue.record("nothing was thrown")
+    } catch {
+      #expect(error.message == "the data 't' of a script can't be copied")
+    }
   }
 
   @Test("A script waits, and uses the ops of the program")
@@ -141,14 +210,14 @@ struct ScriptRunTests {
     let source = ScriptSource.text("for _ = 1, 3 do \(call) end while true do \(call) end")
     let error = await #expect(throws: FlowError.self) {
       try await ScriptHost.run(
-        script: source, timeLimit: .milliseconds(20), vmConfiguration: .restricted)
+        script: source, permissions: .restricted, timeLimit: .milliseconds(20))
     }
     #expect(error?.kind == .timeout)
-    let task = Task { try await ScriptHost.run(script: source, vmConfiguration: .restricted) }
+    let task = Task { try await ScriptHost.run(script: source, permissions: .restricted) }
     task.cancel()
     let cancelled = await #expect(throws: FlowError.self) { try await task.value }
     #expect(cancelled?.kind == .cancelled)
-    let scripts = try await ScriptThread(vmConfiguration: .restricted)
+    let scripts = try await ScriptThread(permissions: .restricted)
     let (began, continuation) = AsyncStream<Void>.makeStream()
     let busy = Task {
       try await scripts.perform { host in
@@ -292,14 +361,13 @@ struct ScriptRunTests {
     #expect(try result.value(1, as: String.self) == "tee\n")
   }
 
-  @Test("Without an output of its own a script has that of its state's configuration")
-  func theOutputOfTheConfigurationHolds() async throws {
+  @Test("The output of a script and of a thread of scripts goes to their destination")
+  func theOutputGoesToItsDestination() async throws {
     let text = Locked("")
-    let state = LuaConfiguration(output: .handler { bytes in text.withLock { $0 += "\(bytes)" } })
-    _ = try await ScriptHost.run(script: "print 'shown'", vmConfiguration: state)
-    _ = try await ScriptHost.run(
-      script: "print 'hidden'", output: .discarded, vmConfiguration: state)
-    let scripts = try await ScriptThread(vmConfiguration: state)
+    let output = LuaOutput.handler { bytes in text.withLock { $0 += "\(bytes)" } }
+    _ = try await ScriptHost.run(script: "print 'shown'", output: output)
+    _ = try await ScriptHost.run(script: "print 'hidden'", output: .discarded)
+    let scripts = try await ScriptThread(output: output)
     try await scripts.perform { host in
       _ = try host.vm.call(try host.vm.load("print 'thread'", name: "=script"))
     }

@@ -31,7 +31,7 @@ struct ScriptThreadTests {
     }
     #expect(error?.message == "no ops today")
     await #expect(throws: LuaError.self) {
-      _ = try await ScriptThread(vmConfiguration: LuaConfiguration(memoryLimit: 1000))
+      _ = try await ScriptThread(memoryLimit: 1000)
     }
   }
 

@@ -15,13 +15,9 @@ final class ScriptProgram {
   var vm: LuaVM { host.vm }
   var loop: EventLoop { host.loop }
 
-  init(
-    _ state: LuaConfiguration = LuaConfiguration(),
-    _ configuration: ScriptHost.Configuration = ScriptHost.Configuration()
-  ) throws {
+  init(_ state: LuaConfiguration = LuaConfiguration()) throws {
     host = try ScriptHost(
-      vm: LuaVM(configuration: state), loop: EventLoop(clock: VirtualClock()),
-      configuration: configuration)
+      vm: LuaVM(configuration: state), loop: EventLoop(clock: VirtualClock()))
     try vm.setGlobal("flow", .reference(host.module))
   }
 

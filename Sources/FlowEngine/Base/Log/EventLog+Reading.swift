@@ -225,9 +225,21 @@ extension ByteString {
 
 // Secrets are replaced when a text is put into the log, so that neither views nor sinks see them.
 extension EventLog {
-  /// From now on no output of the log's loop contains the text of `value`, a secret or a plain
+  /// From now on, as long as the log exists, no output of its loop contains the text of `value`, a secret or a plain
   /// value, if that is a string or a number of at least `SecretTexts.shortest` bytes.
-  package func hide(_ value: FlowValue) { keys.secrets.add(value) }
+  package func hide(_ value: FlowValue) {
+    let holds = secretHolds ?? SecretHolds(keys.secrets, countedIn: account)
+    secretHolds = holds
+    holds.add(value)
+  }
+
+  /// Hides the secrets of this log and of one of a run within it as long as one of both exists.
+  func shareSecrets(with inner: EventLog) {
+    if let others = inner.secretHolds, others !== secretHolds {
+      if let secretHolds { secretHolds.add(others) } else { secretHolds = others }
+    }
+    inner.secretHolds = secretHolds
+  }
 
   /// A value under `key` of `bucket` as the log may have it: as a secret when the key is secret. A
   /// value under such a key is hidden everywhere else too.

@@ -27,6 +27,8 @@ public final class EventLog {
   package private(set) lazy var runID: ByteString = RunIdentifier.next()
   /// The texts that no line may show, when there are secrets.
   private let allSecrets: SecretTexts
+  /// Those that it has had itself.
+  @exclusivity(unchecked) var secretHolds: SecretHolds?
   /// The texts that no line may show; nil as long as there are no secrets.
   var secrets: SecretTexts? { hasSecrets ? allSecrets : nil }
   /// Whether there are secrets. Logs without secrets only pay for this branch: it retains nothing.

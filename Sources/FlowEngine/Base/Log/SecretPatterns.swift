@@ -26,6 +26,8 @@ struct SecretPatterns {
   private(set) var count = 0
   /// The bytes that they take.
   private(set) var byteCount = 0
+  /// The bytes that texts took which were removed since all was indexed.
+  private var removedBytes = 0
   /// The length of the longest text.
   private var longest = 0
   /// Finds the ends and the middles of the texts. Shared by the copies, as it finds the same for all.
@@ -52,6 +54,27 @@ struct SecretPatterns {
     count += 1
     byteCount += Self.size(of: text)
     longest = max(longest, text.count)
+  }
+
+  /// Removes a text that was added.
+  mutating func remove(_ text: ByteString) {
+    let beginning = ByteString(text.bytes.prefix(Self.longestKept))
+    let word = beginning.bytes.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    guard var list = patterns[word],
+      let place = list.firstIndex(where: { $0.beginning == beginning }),
+      let index = list[place].wholes.firstIndex(of: text)
+    else { return }
+    list[place].wholes.remove(at: index)
+    if list[place].wholes.isEmpty { list.remove(at: place) }
+    patterns[word] = list.isEmpty ? nil : list
+    count -= 1
+    byteCount -= Self.size(of: text)
+    removedBytes += Self.size(of: text)
+    // The filter and the parts still have it.
+    guard removedBytes > byteCount + 1 << 14 else { return }
+    let left = patterns.values.joined().flatMap(\.wholes)
+    self = SecretPatterns()
+    for text in left { add(text) }
   }
 
   /// The bytes that a text takes: its own, its beginning's, about 100 for both, and those of its parts in an

@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// The texts that no line, event or error may show: those of an event loop, of the loops within it
-/// and of its workers. May be used from any thread.
+/// and of its workers. May be used from any thread. A text is one as long as a `SecretHolds` has it.
 ///
 /// Searching a text takes one step per byte, however many secrets there are; without secrets
 /// nothing is searched.
@@ -9,8 +9,48 @@ package final class SecretTexts: Sendable {
   /// Shorter texts occur by chance, and aren't replaced.
   package static let shortest = 4
 
-  private let patterns = Locked(SecretPatterns())
+  private let texts = Locked(Texts())
   private let isUsed = Atomic<Bool>(false)
+
+  private struct Texts {
+    var patterns = SecretPatterns()
+    var entries: [ByteString: Entry] = [:]
+
+    struct Entry {
+      /// How many have the text.
+      var holders = 0
+      /// The forms of it that are hidden with it.
+      var forms: [ByteString] = []
+      /// What counts the memory of searching it; nil for nothing.
+      var count: (account: MemoryAccount, bytes: Int)?
+    }
+
+    /// Holds a text; whether nothing has had it before.
+    mutating func hold(_ text: ByteString) -> Bool {
+      entries[text, default: Entry()].holders += 1
+      guard entries[text]?.holders == 1 else { return false }
+      if SecretTexts.isSearched(text) { patterns.add(text) }
+      return true
+    }
+
+    mutating func count(_ text: ByteString, bytes: Int, in account: MemoryAccount) {
+      entries[text]?.count = (account, bytes)
+    }
+
+    mutating func release(_ text: ByteString) {
+      var open = [text]
+      while let text = open.popLast(), let entry = entries[text] {
+        if entry.holders > 1 {
+          entries[text]?.holders -= 1
+          continue
+        }
+        entries[text] = nil
+        if let (account, bytes) = entry.count { account.release(bytes) }
+        if SecretTexts.isSearched(text) { patterns.remove(text) }
+        open += entry.forms
+      }
+    }
+  }
 
   /// Makes an empty set of texts.
   package init() {}
@@ -20,24 +60,52 @@ package final class SecretTexts: Sendable {
   package var exist: Bool { isUsed.load(ordering: .relaxed) }
 
   /// The number of texts.
-  package var count: Int { patterns.withLock { $0.count } }
+  package var count: Int { texts.withLock { $0.patterns.count } }
   /// The bytes of the texts.
-  package var byteCount: Int { patterns.withLock { $0.byteCount } }
+  package var byteCount: Int { texts.withLock { $0.patterns.byteCount } }
 
-  /// Adds the text that a value prints as: a string or a number, secret or plain.
-  ///
+  /// The text that a value prints as, a string or a number, secret or plain; nil for another one.
+  static func text(of value: FlowValue) -> ByteString? {
+    switch value.plain {
+    case .bytes(let bytes): bytes
+    case .integer, .number: value.plain.logText
+    case .null, .boolean, .opaque: nil
+    }
+  }
+
   /// Texts of less than `shortest` bytes, and those within `<redacted>`, aren't searched for: they
   /// would change lines that reveal nothing.
-  package func add(_ value: FlowValue) {
-    isUsed.store(true, ordering: .relaxed)
-    let text: ByteString
-    switch value.plain {
-    case .bytes(let bytes): text = bytes
-    case .integer, .number: text = value.plain.logText
-    case .null, .boolean, .opaque: return
+  private static func isSearched(_ text: ByteString) -> Bool {
+    text.count >= shortest && !SecretValue.mark.contains(text)
+  }
+
+  /// Notes that there is a secret, even if it has no text.
+  fileprivate func noteUse() { isUsed.store(true, ordering: .relaxed) }
+
+  /// Holds a text. Its bytes count once, whatever has them, and what it takes to search it counts once, too.
+  fileprivate func hold(_ text: ByteString, countedIn account: MemoryAccount?) {
+    account?.add(text)
+    let others = text.count < HeldBlocks.smallest ? 0 : text.count
+    let bytes = SecretPatterns.size(of: text) - others
+    let isNew = texts.withLock { texts in
+      guard texts.hold(text) else { return false }
+      if let account { texts.count(text, bytes: bytes, in: account) }
+      return true
     }
-    guard text.count >= Self.shortest, !SecretValue.mark.contains(text) else { return }
-    patterns.withLock { $0.add(text) }
+    // Outside of the lock, because it may call out.
+    if isNew { account?.change(by: bytes) }
+  }
+
+  fileprivate func release(_ text: ByteString) { texts.withLock { $0.release(text) } }
+
+  /// Hides another form of a secret text, such as that in a URL, as long as the text is hidden.
+  package func add(form: ByteString, of text: ByteString) {
+    guard form != text else { return }
+    texts.withLock { texts in
+      guard let entry = texts.entries[text], !entry.forms.contains(form) else { return }
+      texts.entries[text]?.forms.append(form)
+      _ = texts.hold(form)
+    }
   }
 
   /// `text` with `<redacted>` instead of each secret; overlapping secrets become one.
@@ -101,8 +169,45 @@ package final class SecretTexts: Sendable {
 
   private func redacted(_ text: ByteString, isCut: Bool) -> ByteString {
     // The copy shares its storage, so that no thread waits while a long text is searched.
-    let patterns = patterns.withLock { $0 }
+    let patterns = texts.withLock { $0.patterns }
     return patterns.redacted(text, isCut: isCut)
+  }
+}
+
+/// Texts of secrets that are hidden as long as it exists: those that a run has had, that a task has made, or the one of a
+/// value. Confined to the thread of its loop; it may be released on any.
+package final class SecretHolds {
+  private let texts: SecretTexts
+  private let account: MemoryAccount?
+  private var held: Set<ByteString> = []
+
+  /// Makes one without texts.
+  ///
+  /// - Parameters:
+  ///   - texts: The texts of the loop.
+  ///   - account: Counts the memory of the texts; nil unless something limits it.
+  package init(_ texts: SecretTexts, countedIn account: MemoryAccount?) {
+    self.texts = texts
+    self.account = account
+  }
+
+  deinit {
+    for text in held { texts.release(text) }
+  }
+
+  /// Adds the text that a value prints as: a string or a number, secret or plain.
+  package func add(_ value: FlowValue) {
+    texts.noteUse()
+    if let text = SecretTexts.text(of: value) { add(text) }
+  }
+
+  /// Adds the texts of another one.
+  func add(_ other: SecretHolds) {
+    for text in other.held { add(text) }
+  }
+
+  private func add(_ text: ByteString) {
+    if held.insert(text).inserted { texts.hold(text, countedIn: account) }
   }
 }
 

@@ -10,9 +10,20 @@ package final class SecretValue: OpaqueValue {
   /// The inner value; never a secret.
   package let plain: FlowValue
 
+  /// Hides its text as long as the value exists; nil unless a script has it.
+  private var holds: SecretHolds?
+
   /// Makes a secret; a secret of a secret has the same plain value.
   package init(_ value: FlowValue) {
     plain = value.plain
+  }
+
+  /// Hides the text as long as this value exists.
+  package func hide(on loop: EventLoop) {
+    guard holds == nil else { return }
+    let holds = SecretHolds(loop.secrets, countedIn: loop.memory)
+    holds.add(plain)
+    self.holds = holds
   }
 
   package var typeName: ByteString { "secret" }

@@ -360,6 +360,7 @@ public final class Run: FlowTask<DataBucket> {
         number: owner.nextInnerNumber(), kind: .child, name: op.name, queued: log.began,
         isStep: undos != nil))
     self.outer = (outer, scope)
+    outer.log.shareSecrets(with: log)
     // Execution of items for another loop has no views.
     if !outer.isStandIn { outer.log.children.add(log, of: scope) }
     lineage = outer.lineage(scope: scope, position: LogRecord.ownPosition)
@@ -370,6 +371,7 @@ public final class Run: FlowTask<DataBucket> {
   private func logFinish(_ time: Int64) {
     guard let (run, scope) = outer else { return }
     outer = nil
+    run.log.shareSecrets(with: log)
     guard run.state == .pending else { return }
     loop.engine.runWatch?.innerRunEnds(self, in: run.log, scope: scope, at: time)
     run.log.append(

@@ -100,13 +100,13 @@ struct SecretTests {
     #expect(!sink.texts.contains { $0.contains("hunter22") || $0.contains("changed!") })
   }
 
-  @Test("A secret of one run is redacted in all runs of the loop")
+  @Test("A secret of a run is redacted in all runs of the loop as long as the run exists")
   func whatOneRunHidesAllRunsOfTheLoopHide() {
     let loop = makeLoop()
     let inner = Op("InnerOp") { $0.log("got hunter22") }
     #expect(lines(inner.start(on: loop)).contains("[InnerOp] got hunter22"))
     let outer = Op("OuterOp") { _ in }
-    _ = outer.start(on: loop, data: InitialData([("p", .secret("hunter22".flowValue))]))
+    let kept = outer.start(on: loop, data: InitialData([("p", .secret("hunter22".flowValue))]))
     #expect(lines(inner.start(on: loop)).contains("[InnerOp] got <redacted>"))
     #expect(lines(inner.start(on: makeLoop())).contains("[InnerOp] got hunter22"))
     let within = EventLoop(within: loop, clock: VirtualClock())
@@ -115,6 +115,7 @@ struct SecretTests {
     }
     let shared = EventLoop(clock: VirtualClock(), secrets: loop.secrets)
     #expect(lines(inner.start(on: shared)).contains("[InnerOp] got <redacted>"))
+    withExtendedLifetime(kept) {}
   }
 
   @Test("Errors of callbacks are redacted")

@@ -42,7 +42,7 @@ struct SecretTextTests {
 
   @Test("Overlapping secrets leave no rest")
   func secretsThatOverlapLeaveNothing() {
-    let log = makeLoop()
+    let log = SecretLog()
     log.hide("abcdef".flowValue)
     log.hide("defghi".flowValue)
     log.hide("abcd".flowValue)
@@ -57,7 +57,7 @@ struct SecretTextTests {
 
   @Test("The longer of two secrets is replaced whole")
   func ofTwoSecretsTheLongerIsReplacedWhole() {
-    let log = makeLoop()
+    let log = SecretLog()
     for text in ["tokenB", "tokenA-long-one", "tokenA", "tokenA-long"] {
       log.hide(text.flowValue)
     }
@@ -69,7 +69,7 @@ struct SecretTextTests {
 
   @Test("A long secret is replaced whole and quickly")
   func aLongSecretIsReplacedWholeAndInTime() {
-    let log = makeLoop()
+    let log = SecretLog()
     let long = String(repeating: "a", count: 20_000)
     log.hide((long + "x").flowValue)
     log.hide((long + "y").flowValue)
@@ -81,7 +81,7 @@ struct SecretTextTests {
 
   @Test("The placeholder for secrets isn't a secret")
   func theWordThatStandsForSecretsIsNoSecret() {
-    let log = makeLoop()
+    let log = SecretLog()
     log.hide("redacted".flowValue)
     log.hide("hunter22".flowValue)
     #expect(log.logged("redacted hunter22") == "redacted <redacted>")
@@ -90,6 +90,8 @@ struct SecretTextTests {
   @Test("The end or the middle of a secret in a place that Lua has shortened is replaced")
   func shortenedPlacesShowNoPartOfASecret() {
     let secrets = SecretTexts()
+    let holds = SecretHolds(secrets, countedIn: nil)
+    defer { withExtendedLifetime(holds) {} }
     func secret(_ number: Int, _ count: Int) -> String {
       let letters = (0..<count).map {
         UInt8(97 + ($0 * 7 + number * 3 + $0 / 26 + $0 * number) % 26)
@@ -98,11 +100,11 @@ struct SecretTextTests {
     }
     let texts = (0..<40).map { secret($0, 5 + $0 * 9) }
     // Added before and after the first search.
-    for text in texts.dropLast(5) { secrets.add(.bytes(ByteString(text))) }
+    for text in texts.dropLast(5) { holds.add(.bytes(ByteString(text))) }
     let filler = String(repeating: "/", count: 60)
     let harmless = "...\(filler.prefix(56)):1:"
     #expect(secrets.redacted(ByteString(harmless)).description == harmless)
-    for text in texts.suffix(5) { secrets.add(.bytes(ByteString(text))) }
+    for text in texts.suffix(5) { holds.add(.bytes(ByteString(text))) }
     for text in texts {
       for start in 1..<text.count - 3 {
         let part = text.dropFirst(start).prefix(56)
@@ -151,11 +153,14 @@ struct SecretTextTests {
   func aLineTakesNoLongerWithMoreSecrets() {
     let few = SecretTexts()
     let many = SecretTexts()
-    for index in 0..<10 { few.add("token-\(index)-abc".flowValue) }
+    let fewHolds = SecretHolds(few, countedIn: nil)
+    let manyHolds = SecretHolds(many, countedIn: nil)
+    defer { withExtendedLifetime((fewHolds, manyHolds)) {} }
+    for index in 0..<10 { fewHolds.add("token-\(index)-abc".flowValue) }
     // Half of them begin alike, half of them don't.
     for index in 0..<5_000 {
-      many.add("token-\(index)-abc".flowValue)
-      many.add("\(index &* 2_654_435_761 % 999_983)-token".flowValue)
+      manyHolds.add("token-\(index)-abc".flowValue)
+      manyHolds.add("\(index &* 2_654_435_761 % 999_983)-token".flowValue)
     }
     let line: ByteString = "PUT https://api.example/items/4711 -> 200 in 0.21s, 14 kB, item 12"
     // Of the processor: other programs may run meanwhile.
@@ -180,7 +185,9 @@ struct SecretTextTests {
   @Test("The beginning of a secret before an omission is replaced")
   func theBeginningOfASecretBeforeAnOmissionIsReplacedToo() {
     let secrets = SecretTexts()
-    secrets.add("hunter22-correct-horse".flowValue)
+    let holds = SecretHolds(secrets, countedIn: nil)
+    defer { withExtendedLifetime(holds) {} }
+    holds.add("hunter22-correct-horse".flowValue)
     #expect(secrets.redacted("{a, hunter22-c…} with") == "{a, <redacted>…} with")
     #expect(
       secrets.redacted("[string \"p = 'hunter22...\"]:1: boom")
@@ -188,14 +195,68 @@ struct SecretTextTests {
     #expect(secrets.redacted("hunter22-c and hunt") == "hunter22-c and hunt")
     #expect(secrets.redacted("hun…") == "hun…")
   }
+
+  @Test("A text is hidden as long as something has it, and so are its other forms")
+  func aTextIsHiddenAsLongAsSomethingHasIt() {
+    let secrets = SecretTexts()
+    var first: SecretHolds? = SecretHolds(secrets, countedIn: nil)
+    var second: SecretHolds? = SecretHolds(secrets, countedIn: nil)
+    first?.add("hunter 22".flowValue)
+    first?.add("hunter 22".flowValue)
+    second?.add("hunter 22".flowValue)
+    second?.add("hunter 22-long".flowValue)
+    secrets.add(form: "hunter%2022", of: "hunter 22")
+    secrets.add(form: "nobody%20", of: "nobody ")
+    #expect(secrets.redacted("hunter%2022 nobody%20") == "<redacted> nobody%20")
+    first = nil
+    #expect(secrets.redacted("hunter 22, hunter%2022") == "<redacted>, <redacted>")
+    second = nil
+    #expect(secrets.redacted("hunter 22-long, hunter%2022") == "hunter 22-long, hunter%2022")
+    #expect(secrets.count == 0 && secrets.byteCount == 0)
+  }
+
+  @Test("Texts that come and go leave nothing, and the others stay hidden")
+  func textsThatComeAndGo() {
+    let secrets = SecretTexts()
+    let stays = SecretHolds(secrets, countedIn: nil)
+    defer { withExtendedLifetime(stays) {} }
+    for number in 0..<100 { stays.add("token-\(number)-stays".flowValue) }
+    let size = secrets.byteCount
+    for number in 0..<5_000 {
+      let holds = SecretHolds(secrets, countedIn: nil)
+      holds.add("token-\(number)-goes".flowValue)
+      #expect(secrets.redacted("token-\(number)-goes") == "<redacted>")
+    }
+    #expect(secrets.count == 100 && secrets.byteCount == size)
+    #expect(secrets.redacted("token-4711-goes") == "token-4711-goes")
+    for number in 0..<100 { #expect(secrets.redacted("token-\(number)-stays") == "<redacted>") }
+  }
+
+  @Test("The secrets of a run end with it, and those of the runs within it with the outermost")
+  func secretsEndWithTheirRun() {
+    let loop = makeLoop()
+    let inner = Op("InnerOp") { $0.set("token", FlowValue.secret("inner-token")) }
+    var run: Run? = Op("OuterOp") { context in
+      _ = context.start(inner)
+      context.log("inner-token outer-token")
+    }.start(on: loop, data: ["key": Secret("outer-token")])
+    #expect(run?.events.first { $0.kind == .log }?.message == "<redacted> <redacted>")
+    #expect(loop.secrets.count == 2)
+    run = nil
+    #expect(loop.secrets.count == 0)
+  }
 }
 
-extension EventLoop {
-  fileprivate func hide(_ value: FlowValue) { secrets.add(value) }
+/// A loop, and secrets that last as long as this.
+private final class SecretLog {
+  let loop = makeLoop()
+  private lazy var holds = SecretHolds(loop.secrets, countedIn: nil)
+
+  func hide(_ value: FlowValue) { holds.add(value) }
 
   /// A line as a log of this loop has it.
   fileprivate func logged(_ line: String) -> String {
-    let run = Op("LogOp") { $0.log(ByteString(line)) }.start(on: self)
+    let run = Op("LogOp") { $0.log(ByteString(line)) }.start(on: loop)
     return run.events.first { $0.kind == .log }?.message?.description ?? "nothing"
   }
 }

@@ -54,15 +54,11 @@ extension Job {
   ) async -> JobOutcome {
     do {
       let result = try await ScriptHost.run(
-        script: .text(script, name: id), data: InitialData(data), timeLimit: limits.time,
-        memoryLimit: limits.memory,
-        output: .handler { report(JobEvent(kind: "print", message: $0.description)) },
-        canceller: canceller,
         // A client's script gets nothing that reaches outside of its state, except the ops of this server.
-        vmConfiguration: LuaConfiguration(
-          libraries: .safe, allowsPrograms: false, ignoresEnvironment: true),
-        configuration: ScriptHost.Configuration(
-          allowsWorkers: false, allowsFiles: false, allowsRequests: false, builtInOps: .safe)
+        script: .text(script, name: id), data: InitialData(data), permissions: .restricted,
+        timeLimit: limits.time, memoryLimit: limits.memory,
+        output: .handler { report(JobEvent(kind: "print", message: $0.description)) },
+        canceller: canceller
       ) { host in
         let loop = host.loop
         loop.cleanupGrace = limits.cleanup
