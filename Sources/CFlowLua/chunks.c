@@ -65,6 +65,70 @@ static int load_file(lua_State *L, void *argument) {
   return 1;
 }
 
+/// Reads a chunk for Lua's parser byte by byte, as it asks for them.
+typedef struct {
+  const char *bytes;
+  size_t count;
+  FILE *file;
+  /// The byte that was read last, or EOF at the end.
+  int last;
+  /// The bytes of the present line that were read before it.
+  int32_t column;
+  char next;
+  int status;
+} byte_reader;
+
+static const char *read_byte(lua_State *L, void *argument, size_t *size) {
+  (void)L;
+  byte_reader *reader = argument;
+  if (reader->last == '\n') {
+    reader->column = 0;
+  } else if (reader->last >= 0) {
+    reader->column += 1;
+  }
+  if (reader->file) {
+    reader->last = getc(reader->file);
+  } else if (reader->count > 0) {
+    reader->last = (unsigned char)*reader->bytes;
+    reader->bytes += 1;
+    reader->count -= 1;
+  } else {
+    reader->last = EOF;
+  }
+  *size = reader->last == EOF ? 0 : 1;
+  reader->next = (char)reader->last;
+  return *size ? &reader->next : NULL;
+}
+
+static int load_bytes(lua_State *L, void *argument) {
+  byte_reader *reader = argument;
+  reader->status = lua_load(L, read_byte, reader, "=", "t");
+  return 0;
+}
+
+int32_t flowlua_column_read(
+    flowlua_state *state, const void *bytes, size_t count, const char *path) {
+  byte_reader reader = {.bytes = bytes, .count = count, .last = '\n'};
+  if (path) {
+    reader.file = fopen(path, "rb");
+    if (!reader.file) return 0;
+    // As luaL_loadfilex does.
+    int first = getc(reader.file);
+    if (first == 0xEF && getc(reader.file) == 0xBB && getc(reader.file) == 0xBF) {
+      first = getc(reader.file);
+    }
+    if (first == '#') {
+      while (first != EOF && first != '\n') first = getc(reader.file);
+    }
+    if (first != EOF) ungetc(first, reader.file);
+  }
+  int32_t status = flowlua_protect(state, load_bytes, &reader);
+  if (reader.file) fclose(reader.file);
+  if (status != LUA_OK) flowlua_discard_error(state, status);
+  // The last byte is that after the piece, and the column counts from 1.
+  return status == LUA_OK && reader.status == LUA_ERRSYNTAX ? reader.column + 1 : 0;
+}
+
 void flowlua_set_error_metatable(flowlua_state *state, int32_t metatable) {
   state->error_metatable = metatable;
 }

@@ -191,3 +191,10 @@ void flowlua_set_instruction_limit(flowlua_state *state, int64_t limit) {
 bool flowlua_has_exceeded_instructions(const flowlua_state *state) {
   return state->has_exceeded_instructions;
 }
+
+int64_t flowlua_instructions_left(const flowlua_state *state) { return state->instructions_left; }
+
+void flowlua_set_instructions_left(flowlua_state *state, int64_t count) {
+  state->instructions_left = count;
+  if (count > 0) state->has_exceeded_instructions = false;
+}

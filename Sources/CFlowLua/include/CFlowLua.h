@@ -269,6 +269,10 @@ void flowlua_set_memory_limit(flowlua_state *_Nonnull state, size_t bytes);
 void flowlua_set_instruction_limit(flowlua_state *_Nonnull state, int64_t limit);
 /// Whether it has raised that error since the limit was set.
 bool flowlua_has_exceeded_instructions(const flowlua_state *_Nonnull state);
+/// How many instructions are left, while they are counted. [-0, +0, -]
+int64_t flowlua_instructions_left(const flowlua_state *_Nonnull state);
+/// Sets that, for code that has a limit of its own. [-0, +0, -]
+void flowlua_set_instructions_left(flowlua_state *_Nonnull state, int64_t count);
 /// Makes a budget with one owner; NULL when memory ran out. A limit of 0 is none. All functions of budgets may
 /// be called from any thread.
 flowlua_budget *_Nullable flowlua_make_budget(size_t limit);
@@ -341,6 +345,11 @@ int32_t flowlua_load_own(
 /// A file as a function; a NULL path is stdin. [-0, +1, -]
 int32_t flowlua_load_file(
     flowlua_state *_Nonnull state, const char *_Nullable path, const char *_Nullable mode);
+/// The column after the piece of a text, or of a file, that a parser didn't expect: how far it has read in the last line. 0
+/// if there is no such error. [-0, +0, -]
+int32_t flowlua_column_read(
+    flowlua_state *_Nonnull state, const void *_Nonnull bytes, size_t count,
+    const char *_Nullable path);
 /// Calls a function. With `traceback`, a string error gets one, as the stand-alone interpreter
 /// does it. The results stand on the stack; `result_count` says how many. [-0, +results|1, -]
 int32_t flowlua_call_function(

@@ -128,7 +128,7 @@ final class OpKeeping: KeptExecution {
     if let error = end.error {
       keeper.noteFailure(record.path, error)
       // Stopped after its start it may have had its effect: it stays as started.
-      let isStopped = [.cancelled, .timeout, .stalled, .time].contains(error.kind)
+      let isStopped = [.cancelled, .timeout, .stalled, .time, .instructions].contains(error.kind)
       if record.isOnce, isStopped, end.attempt > 0 {
         then(nil)
         return

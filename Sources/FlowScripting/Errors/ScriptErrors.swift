@@ -97,7 +97,7 @@ extension ScriptHost {
     add("op", error.op)
     add("path", error.path)
     add("suggestion", error.suggestion)
-    add("place", error.place)
+    add("place", error.stopPlace)
     add("traceback", error.traceback)
     add("cause", cause)
     let table = try vm.makeTable(fields: all, metatable: types.errorMetatable)
@@ -119,7 +119,7 @@ extension ScriptHost {
   func luaError(_ error: FlowError) throws -> LuaValue {
     guard let table = table(of: error) else { return .reference(try makeError(error)) }
     for (name, text) in [
-      ("op", error.op), ("path", error.path), ("place", error.place),
+      ("op", error.op), ("path", error.path), ("place", error.stopPlace),
     ] {
       if let text, try vm.field(name, of: table).isNil {
         try vm.set(.string(text), name, in: table)
@@ -178,8 +178,14 @@ extension ScriptHost {
   ) -> FlowError {
     let traceback = failure.traceback
     guard let raised = failure.error as? LuaError, let value = ownValue(of: raised) else {
-      return (failure.error as? FlowError)
-        ?? FlowError.from(failure.error).with {
+      let error = FlowError.from(failure.error)
+      // One that Swift code threw doesn't say where.
+      if !(failure.error is LuaError), error.traceback == nil, error.stopPlace == nil {
+        return error.placed(by: traceback).with { $0.op = $0.op ?? op }
+      }
+      return error === failure.error as? FlowError
+        ? error
+        : error.with {
           $0.op = op
           $0.traceback = traceback
         }
@@ -215,7 +221,8 @@ extension ScriptHost {
     let isMemory = value == .string(LuaVM.memoryError)
     var error = FlowError(
       isMemory ? .memory : .error, describe(value, position: position), op: op,
-      traceback: traceback)
+      traceback: traceback
+    ).with { if case .string = value { $0.isMessageOfLua = true } }
     var fields: [(ByteString, LuaValue)] = []
     if case .reference(let table) = value, table.kind == .table {
       // A table of the script's own has its own text.
@@ -269,7 +276,9 @@ extension ScriptHost {
     guard let error = error as? LuaError, let value = ownValue(of: error) else {
       return .from(error)
     }
-    return (try? flowError(raised: value, at: "")) ?? .from(error)
+    return ((try? flowError(raised: value, at: "")) ?? .from(error)).with {
+      $0.column = error.column
+    }
   }
 
   // MARK: Misuse
@@ -371,10 +380,12 @@ extension ScriptHost {
 }
 
 extension LuaError: ErrorWithKind {
+  package var isMessageOfLua: Bool { code == .syntax || code == .runtime }
+
   package var flowKind: FlowError.Kind {
     switch code {
     case .memory: .memory
-    case .instructions: .time
+    case .instructions: .instructions
     default: .error
     }
   }
@@ -388,9 +399,13 @@ extension FlowError {
 
   /// The timeout with the place of the stopped code, from the stack at that time.
   func located(by traceback: ByteString) -> FlowError {
-    guard limit != nil, place == nil, let place = Self.place(in: traceback) else {
-      return self
-    }
+    guard limit != nil, stopPlace == nil else { return self }
+    return placed(by: traceback)
+  }
+
+  /// The same error with the place of the innermost code of a script on a stack.
+  func placed(by traceback: ByteString) -> FlowError {
+    guard let place = Self.place(in: traceback) else { return self }
     return with {
       $0.place = place
       $0.traceback = traceback

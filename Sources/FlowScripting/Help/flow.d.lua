@@ -56,7 +56,8 @@ local flow = {}
 ---| "http" # The status of a response is a failure.
 ---| "network" # A request got no whole response.
 ---| "memory" # The memory limit was reached, or memory ran out.
----| "time" # The limit for everything that the script runs was exceeded: its time, or its instructions.
+---| "time" # The time for everything that the script runs is over.
+---| "instructions" # The script has executed as many instructions as its host lets it.
 ---| "crashed" # The nodes that executed it were lost, three times.
 
 ---The thread on which an op's function runs: the main thread, or a worker, which is a Lua state of its

@@ -49,7 +49,7 @@ extension ScriptHost {
   }
 
   /// Runs async code while the calling script waits, and returns its result.
-  fileprivate static func wait<Result: LuaResult>(
+  static func wait<Result: LuaResult>(
     _ call: LuaCall, _ body: @escaping () async throws -> Result
   ) throws -> LuaAnswer {
     guard let host = call.vm.scheduler as? ScriptHost else {
@@ -58,7 +58,7 @@ extension ScriptHost {
     // Safe: the task has the loop's executor, so that the code runs on the loop's thread like all that
     // uses its values.
     nonisolated(unsafe) let body = body
-    let task = host.loop.task { try await body() }
+    let task = host.withTaskContext { host.loop.task { try await body() } }
     // Its error is raised here.
     task.markObserved()
     if task.isConcluded { return try host.answer(call, resultOf: task) }
@@ -68,11 +68,23 @@ extension ScriptHost {
       })
   }
 
+  /// The error of async code as the loop's mapper makes it.
+  private func mapped(_ error: FlowError) -> FlowError {
+    guard error.kind == .error, let thrown = error.underlying else { return error }
+    return .from(thrown, on: loop)
+  }
+
+  /// Calls code with the task-local values of the caller that the running code of the script works for.
+  private func withTaskContext<Result>(_ code: () -> Result) -> Result {
+    let context = currentTask?.taskContext ?? currentOp?.run.taskContext ?? currentRun?.taskContext
+    return if let context { context.run(code) } else { code() }
+  }
+
   private func answer<Result: LuaResult>(
     _ call: LuaCall, resultOf task: FlowTask<Result>
   ) throws -> LuaAnswer {
     guard let result = task.result else {
-      let error = task.error ?? .cancelled()
+      let error = mapped(task.error ?? .cancelled())
       throw raise(error.with { $0.traceback = vm.traceback(level: 1) })
     }
     try result.addResult(to: call)

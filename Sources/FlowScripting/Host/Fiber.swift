@@ -402,7 +402,8 @@ extension ScriptHost {
         ? owner.expire().located(by: traceback)
         : FlowError(.error, "stopped", op: owner.opName)
     case .failed(let coroutine):
-      error = flowError(of: vm.failure(coroutine), op: owner.opName)
+      let raised = flowError(of: vm.failure(coroutine), op: owner.opName)
+      error = codeWatch?.error(raised, of: owner.context) ?? raised
       run(owner) { vm.release(coroutine, finished: false) }
     case .yielded(let coroutine):
       error = FlowError(

@@ -20,6 +20,8 @@ public final class ScriptCanceller: @unchecked Sendable {
   private let monitor = Monitor()
   /// The error of a cancellation that the host hasn't taken.
   private var request: FlowError?
+  /// Whether the host has to look which of its requests were cancelled.
+  private var hasNotice = false
   /// Set while the host is open. Called with the lock held: `detach` takes it away before the state is
   /// released, and the call only sends a signal.
   private var attention: LuaAttention?
@@ -62,12 +64,28 @@ public final class ScriptCanceller: @unchecked Sendable {
       if request == nil { request = error }
       return self.mailbox
     }
+    wake(mailbox)
+  }
+
+  /// Lets the host look which of its requests were cancelled, soon.
+  func notice() {
+    wake(
+      monitor.locked {
+        hasNotice = true
+        return mailbox
+      })
+  }
+
+  private func wake(_ mailbox: Mailbox?) {
     // For a host that waits.
     if let mailbox {
       mailbox.post { [self] _ in host(of: mailbox)?.takeCancellation(isInCode: false) }
     }
     call()
   }
+
+  /// Takes the notice.
+  func takeNotice() { monitor.locked { hasNotice = false } }
 
   /// The host, if its mailbox is this one; on its thread. A later host may run on another one.
   private func host(of mailbox: Mailbox) -> ScriptHost? {
@@ -77,7 +95,7 @@ public final class ScriptCanceller: @unchecked Sendable {
   /// Signals the host, if it is there, until it has taken the cancellation.
   private func call() {
     monitor.locked {
-      guard let attention, request != nil else { return }
+      guard let attention, request != nil || hasNotice else { return }
       attention.call()
       if repetition == nil { repeatCall(after: Self.firstInterval) }
     }
@@ -93,7 +111,7 @@ public final class ScriptCanceller: @unchecked Sendable {
 
   private func callAgain(after interval: Int64) {
     monitor.locked {
-      guard let attention, request != nil else {
+      guard let attention, request != nil || hasNotice else {
         repetition = nil
         return
       }
@@ -140,6 +158,7 @@ public final class ScriptCanceller: @unchecked Sendable {
     monitor.locked {
       isTaken = false
       request = nil
+      hasNotice = false
     }
   }
 
@@ -258,6 +277,10 @@ extension ScriptHost {
   /// - Parameter isInCode: Whether the state's code is executing, and has called this between two of its
   ///   instructions.
   func takeCancellation(isInCode: Bool) {
+    if let requests = existing(HostRequests.self) {
+      existing(ScriptLimits.self)?.canceller?.takeNotice()
+      requests.stopCancelled(isInCode: isInCode)
+    }
     guard let error = takeCancellation() else { return }
     if loop.pendingTaskCount > 0 { events.onCancellation?(true) }
     stopTasks(error)

@@ -52,6 +52,7 @@ extension ScriptHost {
     current = Current()
     let task = SpawnedTask(self, runner, [.integer(id), .reference(function)] + values)
     task.markObserved()
+    task.taskContext = TaskContext()
     calls.open[id] = task
     defer {
       calls.open[id] = nil

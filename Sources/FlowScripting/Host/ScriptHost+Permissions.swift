@@ -2,7 +2,7 @@ internal import FlowEngine
 @_spi(Scripting) package import LuaVM
 
 extension ScriptHost {
-  /// What functions of the API do outside of the script.
+  /// The effects that functions of the API have outside of the script.
   package enum Effect: String { case files, requests, programs }
 
   /// Whether the host allows an effect.

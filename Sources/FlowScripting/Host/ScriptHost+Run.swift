@@ -21,7 +21,7 @@ extension ScriptHost {
   ///   - data: The fields of the table that the script gets: a dictionary, or anything `Encodable` as
   ///     `InitialData(encoding:)`. Tables are copied, secrets stay secret, and objects are passed to the script's
   ///     thread: those that the program still uses have to be `Sendable`.
-  ///   - permissions: What the script may reach outside of its state: `.restricted` for scripts of others, or a list
+  ///   - permissions: The reach of the script outside of its state: `.restricted` for scripts of others, or a list
   ///     such as `[.requests]`.
   ///   - timeLimit: The time for the script, also if it is busy; nil for no limit. Its cleanups have the time
   ///     of `EventLoop.cleanupGrace` afterwards.
@@ -59,9 +59,12 @@ extension ScriptHost {
     do throws(SystemError) { thread = try LoopThread(name: "script") } catch {
       throw .from(error)
     }
+    let context = TaskContext()
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        thread.run { loop in continuation.resume(returning: call.execute(on: loop)) }
+        thread.run { loop in
+          context.run { continuation.resume(returning: call.execute(on: loop)) }
+        }
       }
     } onCancel: {
       call.canceller.cancel()

@@ -28,7 +28,11 @@ public final class ScriptHost {
     if let currentTask { return currentTask.owner?.workPlace }
     return currentRun?.workPlace
   }
-  @exclusivity(unchecked) var current = Current()
+  @exclusivity(unchecked) var current = Current() {
+    didSet { codeWatch?.codeChanges() }
+  }
+  /// Gives the running code what belongs to its request; nil without such requests.
+  @exclusivity(unchecked) var codeWatch: (any CodeWatch)?
   /// The coroutine that was last continued after a wait, while it runs. Unmanaged, like `Current`'s:
   /// the loop that runs it keeps it.
   @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
@@ -139,6 +143,9 @@ public final class ScriptHost {
     vm.onTermination = { [unowned self] in terminate() }
     loop.onLook = { [unowned self] in if vm.hasRequest { noteRequests() } }
     vm.onInterruption = { [unowned self] in noteInterruption() }
+    vm.onThrownError = { [unowned self] in
+      self.loop.errorMapper == nil ? $0 : FlowError.from($0, on: self.loop)
+    }
     vm.onMemoryLimit = { [unowned self] in memoryLimitChanged() }
     countMemory()
     loop.codeContext = { [unowned self] in currentOp }
@@ -177,6 +184,7 @@ public final class ScriptHost {
     vm.scheduler = nil
     vm.onTermination = nil
     vm.onInterruption = nil
+    vm.onThrownError = nil
     vm.onMemoryLimit = nil
     services = nil
     events = HostEvents()
@@ -220,6 +228,14 @@ public final class ScriptHost {
       Self.moduleNames,
       loader: binder.bind { host, call in try host.requiredModule(call) })
   }
+}
+
+/// An observer of changes of the running code.
+protocol CodeWatch: AnyObject {
+  /// Other code runs from now on; see `ScriptHost.current`.
+  func codeChanges()
+  /// The error with which code of an op has failed, as the request of the op shows it.
+  func error(_ error: FlowError, of context: OpContext?) -> FlowError
 }
 
 /// The work of a program for a script that has commands.

@@ -62,7 +62,7 @@ public struct ScriptResult: Sendable {
     _ index: Int = 0, as type: Content.Type = Content.self
   ) throws(FlowError) -> Content {
     let value = values.indices.contains(index) ? values[index].flowValue : .null
-    return try Self.decode(value, "the script's result \(index + 1)")
+    return try value.decoded(of: "the script's result \(index + 1)")
   }
 
   /// A field of the data at the end, converted; see `value`.
@@ -77,30 +77,18 @@ public struct ScriptResult: Sendable {
   public func data<Content: Decodable>(
     _ key: some FlowText, as type: Content.Type = Content.self
   ) throws(FlowError) -> Content {
-    try Self.decode(data.flowValue[key] ?? .null, Self.subject(key))
+    try (data.flowValue[key] ?? .null).decoded(of: Self.subject(key))
   }
 
   /// All data at the end as anything `Decodable` with named properties; see `value`.
   public func data<Content: Decodable>(
     as type: Content.Type = Content.self
   ) throws(FlowError) -> Content {
-    try Self.decode(data.flowValue, "the script's data")
+    try data.flowValue.decoded(of: "the script's data")
   }
 
   private static func subject(_ key: some FlowText) -> ByteString {
     "'\(key.byteString)' in the script's data"
-  }
-
-  private static func decode<Content: Decodable>(
-    _ value: FlowValue, _ subject: ByteString
-  ) throws(FlowError) -> Content {
-    do {
-      return try value.decoded()
-    } catch {
-      let problem = FlowError.from(error)
-      throw FlowError(
-        .mismatchedOutput, "\(subject): \(problem.message)", underlying: error)
-    }
   }
 
   private static func convert<Converted: FlowValueConvertible>(

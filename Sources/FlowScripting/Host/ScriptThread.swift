@@ -34,7 +34,7 @@ public final class ScriptThread: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the thread.
-  ///   - permissions: What scripts may reach outside of their state: `.restricted` for scripts of others, or a list.
+  ///   - permissions: The reach of scripts outside of their state: `.restricted` for scripts of others, or a list.
   ///   - memoryLimit: The bytes that the state may use; nil for no limit. See `LuaConfiguration`.
   ///   - instructionLimit: The instructions that the state may execute; nil for no limit.
   ///   - output: The destination of what scripts and their workers print.

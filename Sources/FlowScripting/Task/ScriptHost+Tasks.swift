@@ -129,6 +129,7 @@ extension ScriptHost {
   /// one.
   func adopt(_ task: AnyFlowTask) {
     if let currentTask {
+      if currentOp == nil, let run = task as? Run { run.taskContext = currentTask.taskContext }
       currentTask.adopt(task)
     } else if let currentOp {
       currentOp.adopt(task)

@@ -17,6 +17,8 @@ class ScriptTask: ContinuationTask<FlowValue> {
   @exclusivity(unchecked) private final var fiber: Fiber?
   /// The secrets that its function has made outside of runs; nil for none.
   @exclusivity(unchecked) final var secretHolds: SecretHolds?
+  /// The task-local values that Swift code has which its function calls; nil outside of calls by async code.
+  @exclusivity(unchecked) final var taskContext: TaskContext?
   /// See `holdOp`.
   @exclusivity(unchecked) private(set) final var op: OpContext?
 
@@ -28,6 +30,7 @@ class ScriptTask: ContinuationTask<FlowValue> {
     self.host = host
     self.function = consume function
     (makerSlot, makerGeneration) = host.currentOp.map { ($0.slot, $0.generation) } ?? (0, 0)
+    taskContext = host.currentTask?.taskContext
     super.init(on: host.loop, kind, thread)
   }
 

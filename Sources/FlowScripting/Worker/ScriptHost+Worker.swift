@@ -187,8 +187,10 @@ extension ScriptHost {
   package func flowError(unpacking error: any Error) -> FlowError {
     guard let raised = error as? LuaError else { return .from(error) }
     if raised.code == .instructions { return .from(raised) }
-    return (try? flowError(raised: raised.value ?? .string(raised.message), at: ""))
+    let error =
+      (try? flowError(raised: raised.value ?? .string(raised.message), at: ""))
       ?? FlowError(raised.flowKind, raised.message)
+    return error.with { $0.column = raised.column }
   }
 
   // MARK: Other nodes

@@ -71,17 +71,26 @@ public struct LuaConversionError: Error, CustomStringConvertible {
   public let got: String
   /// The place of the value within what was converted, such as `[2]`; empty for all of it.
   public let place: String
+  /// The whole text, if it isn't made of the others.
+  private let text: String?
 
   /// A mismatch of types.
   public init(expected: String, got: String, place: String = "") {
     self.expected = expected
     self.got = got
     self.place = place
+    text = nil
+  }
+
+  /// A mismatch that a decoder has described.
+  package init(_ text: String) {
+    (expected, got, place) = ("", "", "")
+    self.text = text
   }
 
   /// `[2]: integer expected, got string`.
   public var description: String {
-    "\(place.isEmpty ? "" : "\(place): ")\(expected) expected, got \(got)"
+    text ?? "\(place.isEmpty ? "" : "\(place): ")\(expected) expected, got \(got)"
   }
 
   /// The error, seen from a value that has the present one at a place.

@@ -30,6 +30,18 @@ package struct Signature {
     }
   }
 
+  /// The next argument, as `read` makes it of the value.
+  package mutating func argument<Value>(
+    _ read: (LuaValue) throws(LuaConversionError) -> Value
+  ) throws -> Value {
+    let index = next
+    next += 1
+    let value = try call.value(index)
+    do throws(LuaConversionError) { return try read(value) } catch {
+      throw wrongArgument(index, error)
+    }
+  }
+
   /// The object that a method is called on: the first argument, which doesn't count in messages.
   @inlinable
   package mutating func object<Object: LuaObject>(_ type: Object.Type = Object.self) throws

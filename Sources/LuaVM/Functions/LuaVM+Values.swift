@@ -17,7 +17,30 @@ extension LuaVM {
       flowlua_load(
         state, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name, mode)
     }
+    if status == LUA_ERRSYNTAX { throw syntaxError(status, in: chunk.byteString, path: nil) }
     return try finishLoad(status)
+  }
+
+  /// The error of a chunk, or of a file, with the column: the parser says which piece of the text it didn't expect, and
+  /// parsing once more byte by byte how far it had read.
+  private func syntaxError(_ status: Int32, in text: ByteString, path: [CChar]?) -> any Error {
+    let error = takeError(status)
+    guard var error = error as? LuaError else { return error }
+    let message = error.message.bytes
+    guard let start = message.place(of: "near ")?.upperBound else { return error }
+    let token = message[start...]
+    // `<eof>` is nothing, `'<\\26>'` one byte.
+    let count: Int =
+      if token.first != UInt8(ascii: "'") { 0 } else if token.starts(with: "'<\\".bytes) { 1 } else
+      {
+        token.count - 2
+      }
+    let column = text.bytes.withUnsafeBytes { bytes in
+      flowlua_column_read(
+        state, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, path)
+    }
+    if column > count { error.column = Int(column) - count }
+    return error
   }
 
   /// Compiles a chunk that isn't part of the script. Its functions have no lines, so that messages
@@ -37,7 +60,9 @@ extension LuaVM {
     let mode: String = configuration.loadsBytecode ? "bt" : "t"
     guard let path else { return try finishLoad(flowlua_load_file(state, nil, mode)) }
     let terminated = path.byteString.bytes.map { CChar(bitPattern: $0) } + [0]
-    return try finishLoad(flowlua_load_file(state, terminated, mode))
+    let status = flowlua_load_file(state, terminated, mode)
+    if status == LUA_ERRSYNTAX { throw syntaxError(status, in: "", path: terminated) }
+    return try finishLoad(status)
   }
 
   private func finishLoad(_ status: Int32) throws -> LuaReference {

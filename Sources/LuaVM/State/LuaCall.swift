@@ -244,7 +244,8 @@ public struct LuaCall {
       value.kind = Int32(FLOWLUA_FAILURE)
       // C returns this reference, also when the userdata is collected.
       value.pointer = UnsafeRawPointer(
-        Unmanaged<AnyObject>.passRetained(LuaFailureBox(error)).toOpaque())
+        Unmanaged<AnyObject>.passRetained(LuaFailureBox(vm.onThrownError?(error) ?? error))
+          .toOpaque())
       raw.pointee.heavy = true
       append(value)
     }

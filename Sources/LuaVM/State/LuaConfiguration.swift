@@ -19,7 +19,7 @@ public struct LuaConfiguration: Sendable {
   /// set `allowsFinalizers` to false. Counting makes Lua code take about twice as long.
   public var instructionLimit: Int?
 
-  /// What scripts may reach outside of the state; all by default.
+  /// The reach of scripts outside of the state; all by default.
   public let permissions: LuaPermissions
 
   /// The standard libraries that scripts have; by default those of the permissions.

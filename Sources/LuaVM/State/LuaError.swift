@@ -42,6 +42,10 @@ public struct LuaError: Error, CustomStringConvertible {
   /// The raised value with its identity; nil for a failure of the host itself.
   public let value: LuaValue?
 
+  /// The byte in the line that the message begins with, from 1, at which a syntax error was found; nil for other errors, and if
+  /// it isn't known.
+  public internal(set) var column: Int?
+
   /// A failure with a message. Thrown in a function that Lua called, it is raised as a string.
   public init(_ code: Code, _ message: some FlowText) {
     self.code = code

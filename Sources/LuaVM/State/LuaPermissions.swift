@@ -1,4 +1,4 @@
-/// What scripts may reach outside of their state: by Lua's own libraries, and by `flow` in a script host and its workers.
+/// The reach of scripts outside of their state: by Lua's own libraries, and by `flow` in a script host and its workers.
 ///
 /// ```swift
 /// let vm = try LuaVM(configuration: LuaConfiguration(permissions: [.requests, .workers]))

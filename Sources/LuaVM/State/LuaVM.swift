@@ -45,6 +45,9 @@ public final class LuaVM {
   /// nothing is raised, and the next wait takes the request.
   package var onInterruption: (() -> Bool)?
 
+  /// Returns the error to raise in place of one that a Swift function has thrown and that isn't a `LuaError`; nil: itself.
+  package var onThrownError: ((any Error) -> any Error)?
+
   /// Called when another thread has used `attention` while Lua code runs: between two of its
   /// instructions.
   package var onAttention: (() -> Void)?
@@ -203,6 +206,17 @@ public final class LuaVM {
 
   private func limitInstructions() {
     flowlua_set_instruction_limit(state, instructionLimit.map { Int64(max($0, 0)) } ?? -1)
+  }
+
+  /// Counts instructions from now on, also without a limit, for `instructionsLeft`.
+  package func countInstructions() {
+    if instructionLimit == nil { flowlua_set_instruction_limit(state, .max) }
+  }
+
+  /// How many instructions may be executed before an error is raised, while they are counted. Setting it changes no limit.
+  package var instructionsLeft: Int64 {
+    get { flowlua_instructions_left(state) }
+    set { flowlua_set_instructions_left(state, newValue) }
   }
 
   /// The bytes that others hold for the scripts of this state: exactly if they are more than `room`, else

@@ -78,7 +78,7 @@ struct ByteCodingTests {
     let read = try #require(bytes.withUnsafeBytes { FlowError.decode($0) })
     #expect(read.kind == .http && read.message == "message" && read.op == "Op")
     #expect(
-      read.path == "f/Op" && read.suggestion == "key" && read.place == "x.lua:1")
+      read.path == "f/Op" && read.suggestion == "key" && read.place?.description == "x.lua:1")
     #expect(read.traceback == "trace" && read.code == -3 && read.limit == .milliseconds(1500))
     #expect(read.retryAfter == .seconds(2) && read.isRetriable == false && read.isTransient == true)
     #expect(

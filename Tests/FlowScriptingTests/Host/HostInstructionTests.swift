@@ -8,10 +8,9 @@ struct HostInstructionTests {
   private static let limit = 1_000_000
   private static let message = "instruction limit of 1000000 exceeded"
 
-  private func program() throws -> ScriptProgram {
-    var configuration = LuaConfiguration.restricted
-    configuration.instructionLimit = Self.limit
-    return try ScriptProgram(configuration)
+  private func program(_ permissions: LuaPermissions = .restricted) throws -> ScriptProgram {
+    try ScriptProgram(
+      LuaConfiguration(permissions: permissions, instructionLimit: Self.limit))
   }
 
   private static let busy = [
@@ -25,11 +24,11 @@ struct HostInstructionTests {
     "while true do flow.op('InnerOp', function() end):run() end",
   ]
 
-  @Test("An op that executes more fails with an error of kind `time`", arguments: busy)
+  @Test("An op that executes more fails with an error of kind `instructions`", arguments: busy)
   func ops(_ body: String) throws {
     let program = try program()
     let run = try program.endedRun("return flow.op('BusyOp', function() \(body) end)")
-    #expect(run.error?.kind == .time, "\(body)")
+    #expect(run.error?.kind == .instructions, "\(body)")
     #expect(run.error?.message == Self.message, "\(body)")
     program.vm.instructionLimit = Self.limit
     #expect(
@@ -44,11 +43,11 @@ struct HostInstructionTests {
     let called = #expect(throws: FlowError.self) {
       try host.call(function, deadline: .now.advanced(by: .seconds(3600)))
     }
-    #expect(called?.kind == .time && called?.message == Self.message)
+    #expect(called?.kind == .instructions && called?.message == Self.message)
     program.vm.instructionLimit = Self.limit
     let raised = #expect(throws: LuaError.self) { try program.vm.call(function) }
     #expect(raised?.code == .instructions)
-    #expect(raised.map { host.flowError(from: $0).kind } == .time)
+    #expect(raised.map { host.flowError(from: $0).kind } == .instructions)
     for code in [
       "flow.spawn(busy):await()",
       "flow.new('f'):will_start(busy):add(NoOp):run()",
@@ -68,7 +67,7 @@ struct HostInstructionTests {
           """)
       }
       // The error of the task, or of the main chunk.
-      #expect(error.map { host.flowError(from: $0).kind } == .time, "\(code)")
+      #expect(error.map { host.flowError(from: $0).kind } == .instructions, "\(code)")
     }
   }
 
@@ -79,12 +78,12 @@ struct HostInstructionTests {
         script: "while true do pcall(function() while true do end end) end",
         instructionLimit: Self.limit)
     }
-    #expect(error?.kind == .time && error?.message == Self.message)
+    #expect(error?.kind == .instructions && error?.message == Self.message)
   }
 
   @Test("Each worker has a limit of its own, and may have no finalizers either")
   func workers() throws {
-    let program = try program()
+    let program = try program(.workers)
     let text = try program.text(
       """
       local function fail(run) return run.error.kind .. " " .. run.error.message end
@@ -98,7 +97,7 @@ struct HostInstructionTests {
       """)
     #expect(
       text
-        == "error script.lua:6: finalizers (__gc) aren't allowed by the host of the script; time "
+        == "error script.lua:6: finalizers (__gc) aren't allowed by the host of the script; instructions "
         + Self.message)
   }
 }

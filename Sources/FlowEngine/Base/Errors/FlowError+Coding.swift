@@ -110,7 +110,14 @@ extension FlowError: ByteRecord {
     })
 }
 
-extension FlowError.Kind: ByteCodable {}
+extension FlowError.Kind: ByteCodable {
+  package func write(to writer: inout ByteWriter) { number.write(to: &writer) }
+
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> FlowError.Kind {
+    guard let kind = FlowError.Kind(number: try reader.byte()) else { throw MalformedBytes() }
+    return kind
+  }
+}
 
 extension ProcessResult: ByteRecord {
   package static let byteForm = ByteForm(

@@ -1,62 +1,67 @@
 /// The reason why an op, flow or task didn't succeed: data of a run, not a wrong use of the API.
 public final class FlowError: Error, Sendable, CustomStringConvertible {
-  /// The kind of an error.
-  public enum Kind: UInt8, Sendable, CaseIterable {
+  /// The kind of an error. A later version may have more of them, so that a `switch` needs a `default`.
+  public struct Kind: Hashable, Sendable, CaseIterable, CustomStringConvertible {
+    /// The place in the list of names; forms as bytes have it.
+    let number: UInt8
+
+    private init(_ number: UInt8) { self.number = number }
+
+    init?(number: UInt8) {
+      guard number < Self.names.count else { return nil }
+      self.number = number
+    }
+
     /// The code raised or threw something, or the op reported a failure.
-    case error
+    public static var error: Kind { Kind(0) }
     /// A needed key isn't in the data bucket.
-    case insufficientInput
+    public static var insufficientInput: Kind { Kind(1) }
     /// A needed value is of another type.
-    case mismatchedInput
+    public static var mismatchedInput: Kind { Kind(2) }
     /// A declared output wasn't set.
-    case missingOutput
+    public static var missingOutput: Kind { Kind(3) }
     /// A declared output is of another type.
-    case mismatchedOutput
+    public static var mismatchedOutput: Kind { Kind(4) }
     /// It took longer than its timeout.
-    case timeout
+    public static var timeout: Kind { Kind(5) }
     /// It was stopped.
-    case cancelled
+    public static var cancelled: Kind { Kind(6) }
     /// Nothing could make progress any more.
-    case stalled
+    public static var stalled: Kind { Kind(7) }
     /// A function was used wrongly.
-    case usage
+    public static var usage: Kind { Kind(8) }
     /// The response to a request has a status that is a failure.
-    case http
+    public static var http: Kind { Kind(9) }
     /// A request got no whole response.
-    case network
+    public static var network: Kind { Kind(10) }
     /// The memory limit was reached, or memory ran out.
-    case memory
-    /// The limit of everything that the script or its host runs was exceeded: its time, or its instructions.
-    case time
+    public static var memory: Kind { Kind(11) }
+    /// The time for everything that the script or its host runs is over.
+    public static var time: Kind { Kind(12) }
     /// The machines that executed it were lost, each time.
-    case crashed
+    public static var crashed: Kind { Kind(13) }
+    /// The state has executed as many instructions as it may.
+    public static var instructions: Kind { Kind(14) }
+
+    private static let names: [StaticString] = [
+      "error", "insufficient_input", "mismatched_input", "missing_output", "mismatched_output",
+      "timeout", "cancelled", "stalled", "usage", "http", "network", "memory", "time", "crashed",
+      "instructions",
+    ]
+
+    /// All kinds of this version.
+    public static var allCases: [Kind] { names.indices.map { Kind(UInt8($0)) } }
 
     /// The name that scripts and reports use.
-    public var name: ByteString { ByteString(literal) }
+    public var name: ByteString { ByteString(Self.names[Int(number)]) }
+
+    /// The name.
+    public var description: String { name.description }
 
     /// The kind with a name; nil for any other text.
     package init?(named name: ByteString) {
-      guard let kind = Self.allCases.first(where: { name.equals($0.literal) }) else { return nil }
-      self = kind
-    }
-
-    private var literal: StaticString {
-      switch self {
-      case .error: "error"
-      case .insufficientInput: "insufficient_input"
-      case .mismatchedInput: "mismatched_input"
-      case .missingOutput: "missing_output"
-      case .mismatchedOutput: "mismatched_output"
-      case .timeout: "timeout"
-      case .cancelled: "cancelled"
-      case .stalled: "stalled"
-      case .usage: "usage"
-      case .http: "http"
-      case .network: "network"
-      case .memory: "memory"
-      case .time: "time"
-      case .crashed: "crashed"
-      }
+      guard let place = Self.names.firstIndex(where: { name.equals($0) }) else { return nil }
+      number = UInt8(place)
     }
   }
 
@@ -73,6 +78,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     package var suggestion: ByteString?
     /// The place of the code that a timeout has stopped: `upload.lua:12, in flow.sleep`.
     package var place: ByteString?
+    /// The column of a syntax error.
+    package var column: Int?
+    /// Whether Lua has made the message, which then begins with the place, or else the code has none.
+    package var isMessageOfLua = false
     /// Where it was raised, as Lua shows it; nil for errors of the engine.
     package var traceback: ByteString?
     /// A number that the op provides with the error; the status of a program, or the system's
@@ -114,7 +123,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The name of a similar key that was perhaps meant.
   public var suggestion: ByteString? { details.suggestion }
   /// The place of the code that a timeout has stopped: `upload.lua:12, in flow.sleep`.
-  public var place: ByteString? { details.place }
+  package var stopPlace: ByteString? { details.place }
   /// Where it was raised, as Lua shows it; nil for errors of the engine.
   public var traceback: ByteString? { details.traceback }
   /// A number that the op provides with the error; the status of a program, or the system's
@@ -194,7 +203,20 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     }
     let text = text(ofCoding: error) ?? ByteString(String(describing: error))
     let kind = (error as? any ErrorWithKind)?.flowKind ?? .error
-    return FlowError(kind, text, underlying: error)
+    return FlowError(kind, text, underlying: error).with {
+      guard let error = error as? any ErrorWithKind else { return }
+      $0.isMessageOfLua = error.isMessageOfLua
+      $0.column = error.column
+    }
+  }
+
+  /// The same for code on a loop; see `EventLoop.errorMapper`.
+  package static func from(_ error: any Error, on loop: EventLoop) -> FlowError {
+    guard let mapper = loop.errorMapper, !(error is FlowError), !(error is CancellationError),
+      !(error is any ErrorWithKind)
+    else { return .from(error) }
+    let mapped = mapper(error)
+    return mapped.underlying == nil ? mapped.with { $0.underlying = error } : mapped
   }
 
   /// Something was used wrongly.
@@ -244,8 +266,6 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The text of the log line, after `DidFinish: `.
   package var logLine: ByteString {
     switch kind {
-    case .error, .usage, .stalled, .http, .network, .memory, .time, .crashed:
-      "withError: \(message)"
     case .insufficientInput: "withInsufficientInputData: \(message)"
     case .mismatchedInput: "withMismatchInputDataType: \(message)"
     case .missingOutput: "withMissingOutputData: \(message)"
@@ -254,6 +274,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
       limit.map { "timedOut after \(FlowValue.text(of: $0))" }
         ?? "withError: \(message)"
     case .cancelled: message
+    default: "withError: \(message)"
     }
   }
 
@@ -266,7 +287,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   package var text: ByteString {
     Self.text(
       message, isMissingOutput: kind == .missingOutput, path: path,
-      suggestion: suggestion, place: place)
+      suggestion: suggestion, place: stopPlace)
   }
 
   private static let absentStart: ByteString = "can't find "
@@ -303,7 +324,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// The timeout with the place of the stopped code, if `error` knows it.
   func located(as error: FlowError?) -> FlowError {
-    guard kind == .timeout, place == nil, let error, let place = error.place else {
+    guard kind == .timeout, stopPlace == nil, let error, let place = error.stopPlace else {
       return self
     }
     return with {
@@ -348,4 +369,8 @@ extension FlowError {
 package protocol ErrorWithKind: Error {
   /// Its kind.
   var flowKind: FlowError.Kind { get }
+  /// Whether its message begins with a place in a script, unless the code has none.
+  var isMessageOfLua: Bool { get }
+  /// The column of a syntax error.
+  var column: Int? { get }
 }

@@ -21,7 +21,7 @@ package final class SecretTexts: Sendable {
       var holders = 0
       /// The forms of it that are hidden with it.
       var forms: [ByteString] = []
-      /// What counts the memory of searching it; nil for nothing.
+      /// The account that counts the memory of searching it; nil for none.
       var count: (account: MemoryAccount, bytes: Int)?
     }
 

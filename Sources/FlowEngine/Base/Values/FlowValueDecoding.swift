@@ -354,12 +354,27 @@ extension FlowValue {
   }
 }
 
+extension FlowValue {
+  /// A result of an op or a script as anything `Decodable`; the error names it.
+  package func decoded<Content: Decodable>(
+    as type: Content.Type = Content.self, of subject: ByteString
+  ) throws(FlowError) -> Content {
+    do { return try decoded() } catch {
+      throw FlowError(
+        .mismatchedOutput, "\(subject): \(FlowError.from(error).message)", underlying: error)
+    }
+  }
+}
+
 extension DataBucket {
   /// All readable data, also of the buckets it reads through to, as anything `Decodable` with named
   /// properties: each is a key.
   ///
-  /// - Throws: A `DecodingError`, see `FlowValueDecoder.decode`, or an error of the type itself.
-  public func decoded<Content: Decodable>(as type: Content.Type = Content.self) throws -> Content {
+  /// - Throws: A `FlowError` of kind `mismatchedOutput` with the path of the part that isn't as the type wants it; its
+  ///   `underlying` is the `DecodingError`.
+  public func decoded<Content: Decodable>(
+    as type: Content.Type = Content.self
+  ) throws(FlowError) -> Content {
     let all = MapValue()
     var next: DataBucket? = self
     while let bucket = next {
@@ -369,15 +384,15 @@ extension DataBucket {
       }
       next = bucket.parent
     }
-    return try FlowValue.opaque(all).decoded(as: type)
+    return try FlowValue.opaque(all).decoded(as: type, of: "the data")
   }
 
   /// The value under a name as anything `Decodable`; nil when there is none.
   ///
-  /// - Throws: A `DecodingError`, see `FlowValueDecoder.decode`, or an error of the type itself.
+  /// - Throws: A `FlowError`, as `decoded(as:)`.
   public func decoded<Content: Decodable>(
     _ name: some FlowText, as type: Content.Type = Content.self
-  ) throws -> Content? {
-    try self[name]?.decoded(as: type)
+  ) throws(FlowError) -> Content? {
+    try self[name]?.decoded(as: type, of: "'\(name.byteString)' in the data")
   }
 }

@@ -54,7 +54,7 @@ final class ClosureBody: OpBody {
     do {
       try body(context)
     } catch {
-      context.fail(.from(error))
+      context.fail(.from(error, on: context.loop))
     }
     return .finished
   }

@@ -258,10 +258,10 @@ extension FlowError.Kind {
   /// Whether another attempt may succeed after this error.
   var isRetriable: Bool {
     switch self {
-    case .error, .timeout, .missingOutput, .http, .network, .memory, .crashed: true
     case .insufficientInput, .mismatchedInput, .mismatchedOutput, .cancelled, .stalled, .usage,
-      .time:
+      .time, .instructions:
       false
+    default: true
     }
   }
 }

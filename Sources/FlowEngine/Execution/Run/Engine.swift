@@ -17,6 +17,7 @@ final class Engine: WorkScheduler {
   var runWatch: (any RunWatch)?
   var trace: TraceContext?
   var codeContext: (() -> OpContext?)?
+  var errorMapper: ((any Error) -> FlowError)?
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
   /// Runs that haven't concluded.
   var pending: [UInt64: Run] = [:]
@@ -194,6 +195,15 @@ extension EventLoop {
   package var randomNumberGenerator: any RandomNumberGenerator {
     get { engine.randomNumberGenerator }
     set { engine.randomNumberGenerator = newValue }
+  }
+  /// Makes the error of the engine from one that Swift code of the program has thrown in an op or in a function for scripts:
+  /// for what scripts, logs and callers are to see of it. nil: the message is the error's description.
+  ///
+  /// It isn't called for errors that are made for that, a `FlowError` or one of Lua, nor for `CancellationError`. The
+  /// thrown error becomes the result's `underlying` if it has none. Called on the loop's thread.
+  public var errorMapper: ((any Error) -> FlowError)? {
+    get { engine.errorMapper }
+    set { engine.errorMapper = newValue }
   }
   /// Finds the op whose code runs, for a front end whose code may use contexts of other ops; nil for none.
   package var codeContext: (() -> OpContext?)? {

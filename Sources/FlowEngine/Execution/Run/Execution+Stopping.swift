@@ -127,7 +127,7 @@ extension Execution {
 
   /// Adds the op's place to the error of a timeout that stops more than the op.
   func locateStop(as error: FlowError) {
-    guard let stop, stop.level < frames.count, stop.error.kind == .timeout, error.place != nil
+    guard let stop, stop.level < frames.count, stop.error.kind == .timeout, error.stopPlace != nil
     else { return }
     stops.replaceStop(
       Stop(level: stop.level, error: stop.error.located(as: error), inner: stop.inner))

@@ -22,7 +22,7 @@ extension Run {
   func noteUndone(at place: UInt64) { outermost.countUndone(place) }
 
   /// The run that no other one has started.
-  private var outermost: Run {
+  package var outermost: Run {
     var run = self
     while let (outer, _) = run.outer { run = outer }
     return run

@@ -12,6 +12,9 @@ extension Op {
     let run = Run(
       self, on: loop, name: name ?? self.name, sinks: loop.engine.eventSinks + sinks)
     if let trace { run.spanOrigin = SpanOrigin(trace) }
+    // The code of an op in Swift may have set further values.
+    let isOfTask = owner.map { $0.state is LoopTask } ?? true
+    run.taskContext = isOfTask ? TaskContext.current() : owner?.run.taskContext
     run.begin(data, owner: owner, adopt: adopt)
     return run
   }

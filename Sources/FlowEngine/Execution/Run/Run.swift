@@ -43,6 +43,8 @@ public final class Run: FlowTask<DataBucket> {
   /// The error that another loop's flow is ending with, when this run executes items of one of its
   /// final steps.
   package var endingErrorAround: FlowError?
+  /// The task-local values that its Swift code has; nil for those of the code that happens to run.
+  @exclusivity(unchecked) package var taskContext: TaskContext?
   /// Keeps what its ops finish; set before anything of it is executed. Runs that its ops start have the
   /// same one.
   @exclusivity(unchecked) package var keeper: (any RunKeeper)?
@@ -384,6 +386,7 @@ public final class Run: FlowTask<DataBucket> {
 
   override func conclude() {
     execution = nil
+    taskContext = nil
     owned?.abandon()
     owned = nil
     awaited.removeAll()

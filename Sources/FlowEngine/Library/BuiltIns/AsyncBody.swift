@@ -58,7 +58,7 @@ class AsyncBody: OpBody {
     let loop = context.loop
     let task = makeTask(context, on: loop)
     context.state = task
-    task.start(on: loop)
+    task.start(on: loop, in: context.run.taskContext)
     return task.didStart() ? .finished : .suspended
   }
 
@@ -100,12 +100,14 @@ class OpTask: LoopTask, @unchecked Sendable {
     do {
       try await execute(context)
     } catch {
-      self.error = .from(error)
+      fail(error, context)
     }
   }
 
   /// Records an error that ends the op.
-  func fail(_ error: any Error) { self.error = .from(error) }
+  func fail(_ error: any Error, _ context: OpContext) {
+    self.error = .from(error, on: context.loop)
+  }
 
   override final var waitingTask: AnyFlowTask? { context?.run }
 
@@ -190,7 +192,7 @@ final class ConcurrentBody<Input: Sendable, Output: Sendable>: OpBody {
     do {
       input = try take(context)
     } catch {
-      context.fail(.from(error))
+      context.fail(.from(error, on: context.loop))
       return .finished
     }
     let loop = context.loop
@@ -201,7 +203,7 @@ final class ConcurrentBody<Input: Sendable, Output: Sendable>: OpBody {
     let number = loop.taskSupport.reserveNumber()
     let work = work
     let mailbox = loop.mailbox
-    let running = Task.detached(executorPreference: ComputingExecutor.shared) {
+    let code = { @Sendable in
       let result: Result<Output, any Error>
       do {
         result = .success(
@@ -215,7 +217,15 @@ final class ConcurrentBody<Input: Sendable, Output: Sendable>: OpBody {
         (loop.registry.swiftTasks?.task(number) as? ConcurrentTask<Output>)?.end(with: result)
       }
     }
-    task.suspend(running, number: number, on: loop)
+    let executor = ComputingExecutor.shared
+    if let taskContext = context.run.taskContext {
+      taskContext.run {
+        task.suspend(Task(executorPreference: executor, operation: code), number: number, on: loop)
+      }
+    } else {
+      task.suspend(
+        Task.detached(executorPreference: executor, operation: code), number: number, on: loop)
+    }
     return .suspended
   }
 
@@ -240,7 +250,7 @@ private final class ConcurrentTask<Output: Sendable>: OpTask, @unchecked Sendabl
     switch result {
     case .success(let output):
       if !wasCancelled, let context = openContext { give(output, context) }
-    case .failure(let error): fail(error)
+    case .failure(let error): if let context = openContext { fail(error, context) }
     }
     end()
   }

@@ -142,10 +142,10 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State, Output>: Machin
     _ call: MachineCall,
     _ body: nonisolated(nonsending) @escaping () async throws -> MachineAnswer
   ) -> MachineAnswer? {
-    guard let loop = call.context?.loop else { return nil }
-    let task = MachineTask(call, body, on: loop)
+    guard let context = call.context else { return nil }
+    let task = MachineTask(call, body, on: context.loop)
     call.state = task
-    task.start(on: loop)
+    task.start(on: context.loop, in: context.run.taskContext)
     // A task that has ended by now has finished the call.
     return nil
   }

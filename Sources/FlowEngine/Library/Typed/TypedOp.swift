@@ -210,7 +210,7 @@ final class TypedBody<Definition: TypedOp>: OpBody {
     do {
       try definition.run(OpData(definition, schema, context))
     } catch {
-      context.fail(.from(error))
+      context.fail(.from(error, on: context.loop))
     }
     return .finished
   }

@@ -28,12 +28,20 @@ class LoopTask: @unchecked Sendable {
   /// The task of the loop that can't end before its waits have; nil for none.
   var waitingTask: AnyFlowTask? { nil }
 
+  /// The call of another thread that it does the work of; nil for none.
+  var caller: MailboxCall? { nil }
+
   /// The task's work. It runs on the loop's thread, unless it is isolated elsewhere.
   nonisolated(nonsending) func perform() async {}
 
   /// Called on the loop's thread after `perform` has returned, unless the loop was shut down
   /// before.
   func didEnd() {}
+
+  /// Starts it in a context, or else in that of the calling code, and runs it until its first wait.
+  final func start(on loop: EventLoop, in context: TaskContext?) {
+    if let context { context.run { start(on: loop) } } else { start(on: loop) }
+  }
 
   /// Starts it and runs it until its first wait.
   func start(on loop: EventLoop) {

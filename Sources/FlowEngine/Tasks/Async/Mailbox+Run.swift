@@ -27,18 +27,22 @@ extension Mailbox {
     let call = MailboxCall()
     // A loop that sleeps stays alive because of it; released with the call's last reference.
     let external = begin()
+    let context = TaskContext()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let answer = MailboxAnswer(continuation)
         let isPosted = postIfOpen { loop in
-          let task = CallTask(operation, answer, on: loop)
-          task.start(on: loop)
-          call.begin(task)
+          let task = CallTask(operation, answer, call, on: loop)
+          // Before the code, which may run the loop in place and would wait for this.
           external.end()
+          task.start(on: loop, in: context)
+          call.begin(task)
         }
         if !isPosted { answer.give(.failure(CancellationError())) }
       }
     } onCancel: {
+      // The loop may be busy.
+      call.notifyWatches()
       post { _ in call.cancel() }
     }
   }
@@ -46,8 +50,15 @@ extension Mailbox {
 
 /// Connects a call with its cancellation.
 // Touched on the loop's thread only, by posted closures.
-private final class MailboxCall: @unchecked Sendable {
+final class MailboxCall: @unchecked Sendable {
   private var task: LoopTask?
+  private let watches = Locked(Watches())
+
+  private struct Watches {
+    var isCancelled = false
+    var lastNumber: UInt64 = 0
+    var actions: [UInt64: @Sendable () -> Void] = [:]
+  }
 
   /// Posted closures run in order: a cancellation comes after the start of the call or, for a task
   /// that was cancelled earlier, before it.
@@ -62,6 +73,45 @@ private final class MailboxCall: @unchecked Sendable {
     isCancelled = true
     task?.cancel()
     task = nil
+  }
+
+  /// Calls what watches the caller; on the thread that cancels it.
+  func notifyWatches() {
+    let actions = watches.withLock { watches in
+      watches.isCancelled = true
+      return Array(watches.actions.values)
+    }
+    for action in actions { action() }
+  }
+
+  fileprivate func add(_ action: @escaping @Sendable () -> Void) -> UInt64 {
+    let (number, isLate) = watches.withLock { watches in
+      watches.lastNumber += 1
+      watches.actions[watches.lastNumber] = action
+      return (watches.lastNumber, watches.isCancelled)
+    }
+    if isLate { action() }
+    return number
+  }
+
+  fileprivate func remove(_ number: UInt64) { watches.withLock { $0.actions[number] = nil } }
+}
+
+/// Learns that the caller of `Mailbox.run` is cancelled while the code of the call keeps the loop's thread busy.
+package struct CallerWatch {
+  fileprivate let call: MailboxCall
+  fileprivate let number: UInt64
+
+  /// Ends it.
+  package func end() { call.remove(number) }
+}
+
+extension EventLoop {
+  /// Calls `action` when the caller of the running `Mailbox.run` is cancelled, on the thread that does it, or at once if it
+  /// has been; nil outside of such calls.
+  package func watchCaller(_ action: @escaping @Sendable () -> Void) -> CallerWatch? {
+    guard let call = LoopTask.current?.caller else { return nil }
+    return CallerWatch(call: call, number: call.add(action))
   }
 }
 
@@ -87,14 +137,16 @@ private final class MailboxAnswer<Success: Sendable>: Sendable {
 private final class CallTask<Success: Sendable>: LoopTask, @unchecked Sendable {
   private let operation: LoopOperation<Success>
   private let answer: MailboxAnswer<Success>
+  private let call: MailboxCall
   // Cleared at the end: the loop retains this task until then.
   private var loop: EventLoop?
   private var result: Result<Success, any Error>?
 
   init(
     _ operation: @escaping LoopOperation<Success>, _ answer: MailboxAnswer<Success>,
-    on loop: EventLoop
+    _ call: MailboxCall, on loop: EventLoop
   ) {
+    self.call = call
     self.operation = operation
     self.answer = answer
     self.loop = loop
@@ -114,6 +166,8 @@ private final class CallTask<Success: Sendable>: LoopTask, @unchecked Sendable {
     loop = nil
     if let result { answer.give(result) }
   }
+
+  override var caller: MailboxCall? { call }
 
   override func stopWithLoop(reason: ByteString) { cancel() }
 

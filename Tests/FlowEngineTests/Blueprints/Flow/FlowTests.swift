@@ -116,7 +116,7 @@ struct FlowTests {
     let names = FlowError.Kind.allCases.map(\.name.description).joined(separator: " ")
     #expect(
       names == "error insufficient_input mismatched_input missing_output mismatched_output "
-        + "timeout cancelled stalled usage http network memory time crashed")
+        + "timeout cancelled stalled usage http network memory time crashed instructions")
   }
 
   @Test("A failure ends the flow")

@@ -1,0 +1,252 @@
+public import FlowEngine
+@_spi(Scripting) internal import LuaVM
+internal import Synchronization
+
+/// The limits of one request; see `ScriptHost.run(_:data:limits:isolatesGlobals:)`.
+public struct RequestLimits: Sendable {
+  /// The time that it may take; nil for any time.
+  public var time: Duration?
+  /// The instructions of Lua that its code may execute; nil for no limit but the host's.
+  public var instructions: Int?
+
+  /// Limits; without arguments none.
+  public init(time: Duration? = nil, instructions: Int? = nil) {
+    self.time = time
+    self.instructions = instructions
+  }
+}
+
+extension ScriptHost {
+  /// Runs an op for one of many requests of a host, and returns its data: for async code on the host's thread, as in
+  /// `ScriptThread.perform`.
+  ///
+  /// ```swift
+  /// let decision = try await scripts.perform { host in
+  ///   guard let rule = host.op(in: try host.vm.global("RuleOp")) else { return "no rule" }
+  ///   let limits = RequestLimits(time: .milliseconds(500), instructions: 50_000_000)
+  ///   let data = try await host.run(rule, data: ["order": 7], limits: limits, isolatesGlobals: true)
+  ///   return data.string("decision") ?? "none"
+  /// }
+  /// ```
+  ///
+  /// Cancelling the calling task, or the one that has called `perform`, stops this request alone, also while its code is
+  /// busy. Its cleanups run.
+  ///
+  /// - Parameters:
+  ///   - op: The op, flow or machine.
+  ///   - data: The initial data.
+  ///   - limits: The limits of the request, with all that its ops start. The limits of the host hold, too.
+  ///   - isolatesGlobals: Whether globals that its code sets are its own: no other request sees them, and the host's stay as
+  ///     they are. Tables that the host's globals refer to are shared. From the first such request on, `rawget`, `rawset` and
+  ///     `next` see no globals in `_G`; `pairs` does.
+  /// - Returns: The data at the end.
+  /// - Throws: The error of the run, of kind `instructions` when its code has executed more than it may. A `LuaError` without
+  ///   memory for the globals.
+  public nonisolated(nonsending) func run(
+    _ op: Op, data: InitialData = [:], limits: RequestLimits = RequestLimits(),
+    isolatesGlobals: Bool = false
+  ) async throws -> DataBucket {
+    loop.checkThread()
+    let requests = service { HostRequests(self) }
+    let request = HostRequest(
+      instructions: limits.instructions.map { Int64(max(0, $0)) },
+      globals: isolatesGlobals ? try requests.makeGlobals() : nil)
+    let canceller = canceller
+    let cancel = { @Sendable [isCancelled = request.isCancelled] in
+      isCancelled.set()
+      canceller.notice()
+    }
+    // While the code is busy, the calling task doesn't learn that it is cancelled.
+    let watch = loop.watchCaller(cancel)
+    defer { watch?.end() }
+    let limited = limits.time.map { op.with(timeout: $0) } ?? op
+    let run = limited.start(
+      on: loop, data: data.entries, owner: nil, adopt: { requests.begin(request, $0) })
+    defer { requests.end(request) }
+    return try await withTaskCancellationHandler {
+      try await run.value(cancelsTask: true)
+    } onCancel: {
+      cancel()
+    }
+  }
+}
+
+/// A flag that any thread sets.
+private final class Signal: Sendable {
+  private let value = Atomic<Bool>(false)
+
+  var isSet: Bool { value.load(ordering: .acquiring) }
+
+  func set() { value.store(true, ordering: .releasing) }
+}
+
+/// A request that a host executes.
+private final class HostRequest {
+  let isCancelled = Signal()
+  /// The limit of instructions, and how many of them are left; nil for none.
+  let limit: Int64?
+  var instructionsLeft: Int64
+  /// The table of its own globals; nil for those of the host.
+  let globals: LuaReference?
+  /// Set while it runs.
+  var run: Run?
+  var isStopped = false
+
+  init(instructions: Int64?, globals: LuaReference?) {
+    limit = instructions
+    instructionsLeft = instructions ?? 0
+    self.globals = globals
+  }
+}
+
+/// The requests of a host: it gives the running code the globals and the limit of its request.
+final class HostRequests: HostService, CodeWatch {
+  // Unowned: a service ends with its host.
+  private unowned let host: ScriptHost
+  /// By the ids of their runs.
+  private var open: [UInt64: HostRequest] = [:]
+  /// That of the running code.
+  private var active: HostRequest?
+  /// The instructions that the host had left when the code of the active request continued, and those that it got.
+  private var granted: (host: Int64, request: Int64)?
+  private var countsInstructions = false
+  private var globals: GlobalsSwitch?
+
+  init(_ host: ScriptHost) {
+    self.host = host
+  }
+
+  fileprivate func makeGlobals() throws -> LuaReference {
+    if let globals { return try globals.make() }
+    let made = try GlobalsSwitch(host.vm)
+    globals = made
+    return try made.make()
+  }
+
+  fileprivate func begin(_ request: HostRequest, _ run: Run) {
+    request.run = run
+    open[run.id] = request
+    if request.limit != nil, !countsInstructions {
+      countsInstructions = true
+      host.vm.countInstructions()
+    }
+    if request.limit != nil || request.globals != nil { host.codeWatch = self }
+  }
+
+  fileprivate func end(_ request: HostRequest) {
+    if let run = request.run { open[run.id] = nil }
+    request.run = nil
+    if active === request { activate(nil) }
+    if open.isEmpty { host.codeWatch = nil }
+  }
+
+  private func request(of context: OpContext?) -> HostRequest? {
+    guard let run = context?.run ?? host.currentRun else { return nil }
+    return open[run.outermost.id]
+  }
+
+  func codeChanges() {
+    let request = request(of: host.currentOp)
+    if request !== active { activate(request) }
+  }
+
+  private func activate(_ request: HostRequest?) {
+    let vm = host.vm
+    if let granted, let active {
+      let left = vm.instructionsLeft
+      active.instructionsLeft = left
+      vm.instructionsLeft = granted.host - (granted.request - left)
+    }
+    granted = nil
+    if let globals, active?.globals !== request?.globals { globals.use(request?.globals) }
+    active = request
+    guard let request, request.limit != nil else { return }
+    let left = vm.instructionsLeft
+    let share = min(left, request.instructionsLeft)
+    granted = (left, share)
+    vm.instructionsLeft = share
+  }
+
+  func error(_ error: FlowError, of context: OpContext?) -> FlowError {
+    guard error.kind == .memory, let request = request(of: context), let limit = request.limit,
+      request.instructionsLeft == 0
+    else { return error }
+    return FlowError(
+      .instructions, "instruction limit of \(limit) exceeded", op: error.op,
+      traceback: error.traceback)
+  }
+
+  /// Stops the requests that were cancelled.
+  ///
+  /// - Parameter isInCode: Whether code of the state is executing, and has called this.
+  func stopCancelled(isInCode: Bool) {
+    for request in open.values where request.isCancelled.isSet && !request.isStopped {
+      guard let run = request.run else { continue }
+      request.isStopped = true
+      run.stop(.cancelled())
+      let running = host.currentOp?.run ?? host.currentRun
+      guard isInCode, host.vm.runsScheduledCoroutine, running?.outermost === run else { continue }
+      if host.executesCleanup {
+        host.limitCleanup()
+      } else {
+        host.vm.watchActivity(
+          deadline: LuaVM.monotonicTime, grace: host.closeGrace(host.currentOp?.grace))
+      }
+    }
+  }
+
+  func hostWillClose(_ host: ScriptHost) {
+    host.codeWatch = nil
+    (active, globals) = (nil, nil)
+  }
+}
+
+/// Globals of requests over those of a host.
+///
+/// The table of globals itself is emptied, so that Lua looks for each global by its metatable: that leads to the table of
+/// the request whose code runs, and from there to the host's globals.
+private final class GlobalsSwitch {
+  private let vm: LuaVM
+  private let metatable: LuaReference
+  private let base: LuaReference
+  private let maker: LuaReference
+
+  private static let code: ByteString = """
+    local globals = ...
+    local next, getmetatable, setmetatable = next, getmetatable, setmetatable
+    local base, switch = {}, {}
+    for name, value in next, globals do base[name] = value end
+    for name in next, base do globals[name] = nil end
+    setmetatable(base, getmetatable(globals))
+    switch.__index, switch.__newindex, switch.__metatable = base, base, false
+    function switch.__pairs()
+      local all = {}
+      for name, value in next, base do all[name] = value end
+      for name, value in next, switch.__newindex do all[name] = value end
+      return next, all, nil
+    end
+    setmetatable(globals, switch)
+    local own = { __index = base, __metatable = false }
+    return switch, base, function() return setmetatable({}, own) end
+    """
+
+  init(_ vm: LuaVM) throws {
+    self.vm = vm
+    let chunk = try vm.loadOwn(Self.code, name: "=[flow]")
+    let made = try vm.call(chunk, [.reference(try vm.globals())])
+    guard made.count == 3, case .reference(let metatable) = made[0],
+      case .reference(let base) = made[1], case .reference(let maker) = made[2]
+    else { throw LuaError(.runtime, "no globals for requests were made") }
+    (self.metatable, self.base, self.maker) = (metatable, base, maker)
+  }
+
+  func make() throws -> LuaReference { try vm.convert(try vm.call(maker).first ?? .nil) }
+
+  /// Lets the running code use a request's globals; nil: those of the host.
+  func use(_ globals: LuaReference?) {
+    let table = LuaValue.reference(globals ?? base)
+    // The fields are there, so that this needs no memory.
+    try? vm.set(table, "__index", in: metatable)
+    try? vm.set(table, "__newindex", in: metatable)
+  }
+}
