@@ -173,6 +173,18 @@ let package = Package(
       path: "examples/job-server/Tests/JobServerTests",
       packageAccess: false,
       swiftSettings: strictTests),
+    // A rules engine in the same form.
+    .target(
+      name: "Rules",
+      dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      path: "examples/rules/Sources/Rules",
+      packageAccess: false,
+      swiftSettings: strict),
+    .testTarget(
+      name: "RulesTests", dependencies: ["Rules", "FlowEngine"],
+      path: "examples/rules/Tests/RulesTests",
+      packageAccess: false,
+      swiftSettings: strictTests),
     .testTarget(
       name: "FlowScriptingTests", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
       swiftSettings: strictTests),

@@ -59,6 +59,8 @@ local modules = {
   "FlowScripting@LuaVM", "FlowNodes@FlowScripting", "LuaVM@FlowBytes",
 }
 local counts, documented, public = symbols.check(scratch .. "/symbols", modules, report)
+-- All that programs can use, so that each change of it is seen in its commit.
+put("scripts/docs.d/api.txt", table.concat(public.api, "\n") .. "\n")
 
 -- The files of the repository with this pattern. One may be removed but not yet committed.
 local function files(...)

@@ -1,13 +1,20 @@
--- Counts the public Swift declarations, and names those without documentation.
+-- Counts the public Swift declarations, lists them, and names those without documentation.
 local json = require "json"
 local symbols = {}
 
+-- `FlowEngine Run.wait(): @discardableResult func wait() throws(FlowError) -> DataBucket`.
+local function line_of(module, path, symbol)
+  local parts = {}
+  for _, part in ipairs(symbol.declarationFragments) do parts[#parts + 1] = part.spelling end
+  return ("%s %s: %s"):format(module, path, (table.concat(parts):gsub("%s+", " ")))
+end
+
 -- Returns the number of declarations of each module, the number of all that are documented, and
--- what is public: `names`, the paths of all declarations without labels, and `bases`, what a type
--- inherits from or conforms to.
+-- what is public: `names`, the paths of all declarations without labels, `bases`, what a type
+-- inherits from or conforms to, and `api`, a line for each declaration.
 function symbols.check(folder, modules, report)
   local counts, documented = {}, 0
-  local public = { names = {}, bases = {} }
+  local public = { names = {}, bases = {}, api = {} }
   for _, module in ipairs(modules) do
     local file <close> = assert(io.open(("%s/%s.symbols.json"):format(folder, module)))
     local graph = json.decode(file:read "a")
@@ -25,6 +32,7 @@ function symbols.check(folder, modules, report)
       -- are extensions.
       if place and not id:find("::SYNTHESIZED::", 1, true) and not id:find "^s:e:" then
         counts[adding] = counts[adding] + 1
+        public.api[#public.api + 1] = line_of(adding, path, symbol)
         if symbol.docComment then
           documented = documented + 1
         else
@@ -44,6 +52,10 @@ function symbols.check(folder, modules, report)
       end
     end
   end
+  for path, bases in pairs(public.bases) do
+    for base in pairs(bases) do public.api[#public.api + 1] = path .. ": " .. base end
+  end
+  table.sort(public.api)
   return counts, documented, public
 end
 
