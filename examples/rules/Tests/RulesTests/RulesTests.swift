@@ -26,7 +26,10 @@ struct RulesTests {
   private let customers = Customers(["Ada": 0.9, "Bob": 0.2])
 
   private func server(_ script: String) async throws -> RulesServer {
-    let server = RulesServer(customers: customers, metrics: metrics)
+    var limits = Limits()
+    // The instructions end what is endless. A computer that is busy with other tests reaches no time.
+    limits.time = .seconds(100)
+    let server = RulesServer(limits: limits, customers: customers, metrics: metrics)
     try await server.deploy("acme", script: script)
     return server
   }
@@ -92,7 +95,7 @@ struct RulesTests {
     #expect(file?.kind == .failed && file?.message.contains("allows no files") == true)
     let busy = try await problem(
       script("while true do pcall(function() while true do end end) end"))
-    #expect(busy?.kind == .tooMuch || busy?.kind == .tooSlow)
+    #expect(busy?.kind == .tooMuch)
     let wrong = try await problem(script("ctx:set('decision', 7)"))
     #expect(wrong?.kind == .failed && wrong?.message.contains("decision") == true)
     let server = RulesServer(customers: customers, metrics: metrics)
