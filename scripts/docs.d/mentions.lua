@@ -4,8 +4,10 @@
 local flow = require "flow"
 local mentions = {}
 
--- Pages about the sources, and about names of earlier versions.
-local skipped = { ["HowItIsBuilt.md"] = true, ["CHANGELOG.md"] = true }
+-- Pages about the sources, about names of earlier versions, and about types of scripts.
+local skipped = {
+  ["HowItIsBuilt.md"] = true, ["CHANGELOG.md"] = true, ["LuaReference.md"] = true,
+}
 -- Names of scripts that begin as those of types here.
 local others = { ["Op.thread"] = true }
 

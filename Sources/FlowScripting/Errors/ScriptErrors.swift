@@ -403,7 +403,7 @@ extension FlowError {
     return placed(by: traceback)
   }
 
-  /// The same error with the place of the innermost code of a script on a stack.
+  /// This error with the place of the innermost code of a script on a stack.
   func placed(by traceback: ByteString) -> FlowError {
     guard let place = Self.place(in: traceback) else { return self }
     return with {

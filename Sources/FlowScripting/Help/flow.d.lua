@@ -102,13 +102,13 @@ local flow = {}
 ---@field grace? number Seconds that all cleanups together have after a stop; `math.huge` for no limit. The default is the value of `--grace`, or 30.
 ---@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like the op's, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
+---@field limit? flow.Limit|string|(flow.Limit|string)[] Limits that it holds while it executes, made by `flow.limit`: the limit, its name, or several. The time that it waits for them isn't a part of its timeout. Ops that it executes and starts don't take them again.
 
 ---The policy of one place in a flow. `effect`, `cache`, `memory` and `tags` are only for ops.
 ---@class flow.PolicyOptions: flow.CommonPolicyOptions
 ---@field effect? flow.Effect A kept run's treatment of an op that may have been executed already; `"repeat"` by default.
 ---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
 ---@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` or `"remote"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
----@field limit? flow.Limit|string|(flow.Limit|string)[] Limits that it holds while it executes, made by `flow.limit`: the limit, its name, or several. The time that it waits for them isn't a part of its timeout. Ops that it executes and starts don't take them again.
 ---@field tags? string|string[] Of an op with `thread = "remote"`: words such as `"gpu"`, at most 4; only nodes that have all of them (`--join URL --tags gpu,big`) execute it. A text may have several, with spaces or commas between them.
 
 ---The order of a step of a graph, besides what follows from its data.

@@ -17,10 +17,11 @@ public struct RequestLimits: Sendable {
 }
 
 extension ScriptHost {
-  /// Runs an op for one of many requests of a host, and returns its data: for async code on the host's thread, as in
-  /// `ScriptThread.perform`.
+  /// Runs an op for one of many requests of a host, and returns its data: for async code on the host's thread, such as
+  /// the body of `ScriptThread.perform`.
   ///
   /// ```swift
+  /// let scripts = try await ScriptThread()
   /// let decision = try await scripts.perform { host in
   ///   guard let rule = host.op(in: try host.vm.global("RuleOp")) else { return "no rule" }
   ///   let limits = RequestLimits(time: .milliseconds(500), instructions: 50_000_000)
@@ -105,7 +106,7 @@ final class HostRequests: HostService, CodeWatch {
   private unowned let host: ScriptHost
   /// By the ids of their runs.
   private var open: [UInt64: HostRequest] = [:]
-  /// That of the running code.
+  /// The request of the running code.
   private var active: HostRequest?
   /// The instructions that the host had left when the code of the active request continued, and those that it got.
   private var granted: (host: Int64, request: Int64)?

@@ -3,10 +3,11 @@
 
 /// Calls of Lua functions that may wait.
 extension ScriptHost {
-  /// Calls a Lua function, which may wait, and returns its first result: for async code on the host's thread, as in
-  /// `ScriptThread.perform`.
+  /// Calls a Lua function, which may wait, and returns its first result: for async code on the host's thread, such
+  /// as the body of `ScriptThread.perform`.
   ///
   /// ```swift
+  /// let scripts = try await ScriptThread()
   /// let price = try await scripts.perform { host in
   ///   let function: LuaReference = try host.vm.convert(try host.vm.global("price"))
   ///   return try await host.call(function, ["apples", 3], as: Double.self)
@@ -31,14 +32,14 @@ extension ScriptHost {
     try vm.convert(try await call(function, arguments).first ?? .nil)
   }
 
-  /// The same, and drops the results.
+  /// Calls a Lua function, which may wait, and drops its results.
   public nonisolated(nonsending) func call(
     _ function: LuaReference, _ arguments: [any LuaValueConvertible] = [], as type: Void.Type
   ) async throws {
     _ = try await call(function, arguments)
   }
 
-  /// The same, and returns all results.
+  /// Calls a Lua function, which may wait, and returns all its results.
   public nonisolated(nonsending) func call(
     _ function: LuaReference, _ arguments: [any LuaValueConvertible] = []
   ) async throws -> [LuaValue] {

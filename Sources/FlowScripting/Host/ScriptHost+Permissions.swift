@@ -22,7 +22,7 @@ extension ScriptHost {
       call, "bad use of '\(function)' (the host of the script allows no \(effect.rawValue))")
   }
 
-  /// The same, and refuses it while flows are only checked.
+  /// Refuses an effect that the host doesn't allow, and any while flows are only checked.
   func check(_ effect: Effect, _ call: LuaCall, _ function: String) throws {
     try checkAllowed(effect, call, function)
     try refuseWhileChecking(call, function)

@@ -7,14 +7,16 @@ internal import FlowEngine
 /// struct Line: Codable { var article: String; var amount: Int }
 /// struct Receipt: Codable { var total: Int }
 ///
-/// let orders = LuaClass<Order>("Order") {
-///   $0.method("add") { (order, line: Line) in order.add(line) }
-///   $0.method("receipt") { (order) -> Receipt in Receipt(total: order.total) }
+/// final class Basket: LuaObject { var lines: [Line] = [] }
+///
+/// let baskets = LuaClass<Basket>("Basket") {
+///   $0.method("add") { (basket: Basket, line: Line) in basket.lines.append(line) }
+///   $0.method("receipt") { (basket: Basket) -> Receipt in Receipt(total: basket.lines.count) }
 /// }
 /// ```
 ///
-/// A script calls `order:add { article = "tea", amount = 2 }`. A wrong part is an error that names it: `bad argument #1 to
-/// 'Order:add' (amount: integer expected, got string)`. A closure with an
+/// A script calls `basket:add { article = "tea", amount = 2 }`. A wrong part is an error that names it: `bad argument #1 to
+/// 'Basket:add' (amount: integer expected, got string)`. A closure with an
 /// `Encodable` result says its type. They need a script host.
 extension LuaClass {
   /// Adds a method, for `object:name(…)`.
@@ -38,7 +40,7 @@ extension LuaClass {
       })
   }
 
-  /// The same for a method without a result.
+  /// Adds a method without a result whose arguments are decoded.
   @_disfavoredOverload
   public func method<each Argument: Decodable>(
     _ name: String, _ body: @escaping (Object, repeat each Argument) throws -> Void
@@ -54,7 +56,7 @@ extension LuaClass {
       })
   }
 
-  /// The same for a method whose code is `async`; see `ScriptHost.makeAsyncFunction`.
+  /// Adds a method whose code is `async`, with a result that is encoded; see `ScriptHost.makeAsyncFunction`.
   @_disfavoredOverload
   public func asyncMethod<each Argument: Decodable, Result: Encodable>(
     _ name: String, _ body: @escaping (Object, repeat each Argument) async throws -> Result
@@ -72,7 +74,7 @@ extension LuaClass {
       })
   }
 
-  /// The same without a result.
+  /// Adds a method without a result whose code is `async`.
   @_disfavoredOverload
   public func asyncMethod<each Argument: Decodable>(
     _ name: String, _ body: @escaping (Object, repeat each Argument) async throws -> Void

@@ -210,7 +210,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The same for code on a loop; see `EventLoop.errorMapper`.
+  /// The error of code on a loop, which may map it; see `EventLoop.errorMapper`.
   package static func from(_ error: any Error, on loop: EventLoop) -> FlowError {
     guard let mapper = loop.errorMapper, !(error is FlowError), !(error is CancellationError),
       !(error is any ErrorWithKind)

@@ -38,7 +38,7 @@ class LoopTask: @unchecked Sendable {
   /// before.
   func didEnd() {}
 
-  /// Starts it in a context, or else in that of the calling code, and runs it until its first wait.
+  /// Starts it in a context, or else in the calling code's, and runs it until its first wait.
   final func start(on loop: EventLoop, in context: TaskContext?) {
     if let context { context.run { start(on: loop) } } else { start(on: loop) }
   }

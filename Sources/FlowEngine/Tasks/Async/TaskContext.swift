@@ -19,7 +19,7 @@ package final class TaskContext: @unchecked Sendable {
     }
   }
 
-  /// The values of the calling task; nil if the calling code isn't that of a task.
+  /// The values of the calling task; nil if no task runs the calling code.
   package static func current() -> TaskContext? {
     withUnsafeCurrentTask { $0 == nil } ? nil : TaskContext()
   }
