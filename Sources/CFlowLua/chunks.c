@@ -1,6 +1,8 @@
 // Chunks and functions: loading, calling, and texts of them, each under lua_pcall.
 #include "internal.h"
 
+#include <sys/stat.h>
+
 typedef struct load_argument {
   const void *bytes;
   size_t count;
@@ -110,6 +112,9 @@ int32_t flowlua_column_read(
     flowlua_state *state, const void *bytes, size_t count, const char *path) {
   byte_reader reader = {.bytes = bytes, .count = count, .last = '\n'};
   if (path) {
+    // A pipe would wait for a writer.
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return 0;
     reader.file = fopen(path, "rb");
     if (!reader.file) return 0;
     // As luaL_loadfilex does.

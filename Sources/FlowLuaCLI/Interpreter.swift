@@ -110,6 +110,8 @@ final class Interpreter {
         if isKept, flowsystem_termination_signal() == SIGTERM || !Keeping.waits.isEmpty {
           exit(Keeping.resumableStatus)
         }
+        // No signal has ended it, but that it only waits.
+        if flowsystem_termination_signal() == 0, !Keeping.waits.isEmpty { exit(1) }
       }
       host.events.onTerminated = { monitors.writeRuns() }
       listen(to: host)

@@ -99,6 +99,7 @@ where Elements.Element: FlowValueConvertible {
     let task = loop.task {
       var iterator = sequence.makeAsyncIterator()
       while let element = try await iterator.next(isolation: #isolation) {
+        if stream.hasEnded { return }
         if stream.put(element.flowValue) { continue }
         let hasRoom: Void? = await loop.value { ready in stream.whenRoom { ready(()) } }
         if hasRoom == nil { return }

@@ -179,10 +179,16 @@ extension Keeper {
     for input in known.inputs where !record.inputs.contains(where: { $0.name == input.name }) {
       add(input)
     }
+    var unread: Set<ByteString> = []
     for read in known.reads {
-      let digest = try digest(ofRead: read.name, by: known, work)
-      if digest != read.digest { names.append(read.name) }
+      do {
+        let digest = try digest(ofRead: read.name, by: known, work)
+        if digest != read.digest { names.append(read.name) }
+      } catch let files as UnreadFiles {
+        unread.formUnion(files.paths)
+      }
     }
+    if !unread.isEmpty { throw UnreadFiles(paths: unread) }
     if work.codeProblem != nil { return ("its code can't be compared", false) }
     if hasChanged {
       let reasons = [record.place, codeChange(from: known.code, to: record.code, work)]
@@ -213,26 +219,36 @@ extension Keeper {
   func reads(
     of record: OpRecord, fit work: KeptWork, _ unread: inout Set<ByteString>
   ) -> Bool {
-    record.reads.allSatisfy { read in
+    var missing: Set<ByteString> = []
+    for read in record.reads {
       do {
-        return try digest(ofRead: read.name, by: record, work) == read.digest
+        if try digest(ofRead: read.name, by: record, work) != read.digest { return false }
       } catch let files as UnreadFiles {
-        unread.formUnion(files.paths)
-        return false
+        missing.formUnion(files.paths)
       } catch {
         return false
       }
     }
+    unread.formUnion(missing)
+    return missing.isEmpty
   }
 
   /// Why the files on which a finished op depends aren't what they were; nil when they are.
   ///
   /// - Throws: `UnreadFiles` when the content of a file has to be read first.
   func dependencyChange(since record: OpRecord, _ work: KeptWork) throws -> ByteString? {
-    let changed = try record.reads.first {
-      try $0.isDependency && digest(ofRead: $0.name, by: record, work) != $0.digest
+    var unread: Set<ByteString> = []
+    for read in record.reads where read.isDependency {
+      do {
+        if try digest(ofRead: read.name, by: record, work) != read.digest {
+          return "\(Self.shown(read.name, work)) differs"
+        }
+      } catch let files as UnreadFiles {
+        unread.formUnion(files.paths)
+      }
     }
-    return changed.map { "\(Self.shown($0.name, work)) differs" }
+    if !unread.isEmpty { throw UnreadFiles(paths: unread) }
+    return nil
   }
 
   /// The digest of what the op of a record would read now.

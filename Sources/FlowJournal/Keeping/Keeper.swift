@@ -371,6 +371,9 @@ package final class Keeper: RunKeeper, MessageKeeper {
       }
     }
     let keys = work.loop.keys
+    if let outer = work.outer as? OpKeeping {
+      for read in reads where read.isDependency { outer.dependsOn(read.key) }
+    }
     return .finished(
       KnownEnd(
         writes: writes, result: result,

@@ -42,6 +42,10 @@ final class KeptMessages: MessageStore {
       case .text(let text): (.text, text)
       case .value(let value): (.value, ByteString(try values.encode(value)))
       }
+    let isSecret = if case .value(let value) = message.content { value.isSecret } else { false }
+    if isSecret || kept.loop.secrets.occur(in: bytes) {
+      throw FlowError(.error, "<\(message.name)> contains the text of a secret, which isn't kept")
+    }
     try write { () throws(FlowError) in
       try table.add(
         to: kept.number, message.name, form, bytes, target: Int64(bitPattern: message.run))
@@ -51,7 +55,8 @@ final class KeptMessages: MessageStore {
   func begin(_ request: MessageRequest) throws -> Double {
     let isWritten = request.type.map { !$0.isTested } ?? false
     let wait = KeptWait(
-      wait: request.wait, name: request.name, ask: request.ask,
+      wait: request.wait, name: request.name,
+      ask: request.ask.map { kept.loop.secrets.redacted($0) },
       type: isWritten ? request.type?.name : nil, began: WallClock.now())
     return try write { () throws(FlowError) in
       try table.begin(wait, of: kept.number, epoch: kept.epoch)

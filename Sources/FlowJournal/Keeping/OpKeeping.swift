@@ -19,6 +19,8 @@ final class OpKeeping: KeptExecution {
   private var made: [(write: Int, paths: [ByteString])] = []
   /// The files that it depends on, besides its inputs.
   private var dependencies: Set<ByteString> = []
+  /// The keeping of the op that executes it.
+  private weak var outer: OpKeeping?
   @exclusivity(unchecked) private var set = KeyList()
   @exclusivity(unchecked) private var isRead = KeyList()
   /// The keys that it has read without a declaration.
@@ -45,6 +47,7 @@ final class OpKeeping: KeptExecution {
     self.depth = depth
     self.replaced = replaced
     isWithinUndo = work.isWithinUndo
+    outer = work.outer as? OpKeeping
     self.wasInterrupted = wasInterrupted
     self.record = record
     self.lineage = lineage
@@ -106,7 +109,14 @@ final class OpKeeping: KeptExecution {
     record.reads.append(KeptInput(name: name, digest: digest ?? .incomparable))
   }
 
-  func dependsOn(_ path: ByteString) { dependencies.insert(path) }
+  func dependsOn(_ path: ByteString) {
+    // The op that executes it is kept as a whole, and so depends on it, too.
+    var next: OpKeeping? = self
+    while let keeping = next {
+      keeping.dependencies.insert(path)
+      next = keeping.outer
+    }
+  }
 
   func willSet(_ key: DataKey) {
     _ = set.insert(key)

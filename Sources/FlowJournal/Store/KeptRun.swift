@@ -34,7 +34,7 @@ package final class KeptRun {
   /// How many transactions this process has given to the disk for the run.
   package var transactions: Int { writer.transactions }
 
-  private let loop: EventLoop
+  let loop: EventLoop
   private let writer: RunWriter
   private let completions: RunCompletions
   // Unchecked exclusivity, here and below: see `OpKeeping`.

@@ -144,6 +144,7 @@ struct LongOptions {
   func checkWritten() throws(CommandLineArguments.Misuse) {
     var files = writtenAtEnd
     if let events, events != "-" { files.append(("--events", events)) }
+    if let page = kept?.stored.page { files.append(("--html", page)) }
     for (option, path) in files {
       if TextFile.isScript(path) {
         throw Self.misuse(

@@ -240,18 +240,19 @@ final class Keeping {
 
   /// Whether the process ends because runs wait for nothing but messages; notes what it says then.
   func endsForMessages(_ center: MessageCenter) -> Bool {
-    guard let open = Self.open, open.isOpen, let id = open.id,
-      center.waits.allSatisfy({ $0.box.store.isShared })
-    else { return false }
+    // A run that isn't kept ends with the process; it waits for nothing that could come.
+    let waits = center.waits.filter { $0.box.store.isShared }
+    guard let open = Self.open, open.isOpen, let id = open.id, !waits.isEmpty else { return false }
     let file = KeptRunText.quoted(path)
     var store: ByteString = ""
     if let folder = arguments.options.kept?.store {
       store = " --store \(KeptRunText.quoted(folder))"
     }
-    Self.waits = center.waits.map { wait in
+    Self.waits = waits.map { wait in
       let request = wait.request
       let kept = KeptWait(
-        wait: "", name: request.name, ask: request.ask, type: request.type?.name, began: 0)
+        wait: "", name: request.name, ask: request.ask.map { wait.loop.secrets.redacted($0) },
+        type: request.type?.name, began: 0)
       return KeptRunText.line(of: kept, in: id) + "\(store) --resume \(file)"
     }
     return true

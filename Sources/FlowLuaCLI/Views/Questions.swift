@@ -41,7 +41,8 @@ final class Questions {
   private func ask(_ wait: MessageWait) {
     let request = wait.request
     let hint: ByteString = request.type.map { $0.name == "boolean" ? " (yes or no)" : "" } ?? ""
-    Output.write("\((request.ask ?? request.name).onOneLine)\(hint) ", toError: true)
+    let question = wait.loop.secrets.redacted(request.ask ?? request.name)
+    Output.write("\(question.onOneLine)\(hint) ", toError: true)
     let read = InputRead([.line(keepsNewline: false)]) { [weak self] in self?.take(wait) }
     current = (wait, read)
     if loop.standardInput.start(read) { take(wait) }
@@ -51,6 +52,11 @@ final class Questions {
   private func take(_ wait: MessageWait) {
     guard let read = current?.read else { return }
     current = nil
+    // Its time was over meanwhile: the answer isn't one to the next question.
+    guard wait.state == .pending else {
+      update()
+      return
+    }
     guard read.problem == nil, case .bytes(let line)? = read.parts.first else {
       isOver = true
       center.holds = false

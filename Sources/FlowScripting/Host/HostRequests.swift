@@ -38,8 +38,8 @@ extension ScriptHost {
   ///   - data: The initial data.
   ///   - limits: The limits of the request, with all that its ops start. The limits of the host hold, too.
   ///   - isolatesGlobals: Whether globals that its code sets are its own: no other request sees them, and the host's stay as
-  ///     they are. Tables that the host's globals refer to are shared. From the first such request on, `rawget`, `rawset` and
-  ///     `next` see no globals in `_G`; `pairs` does.
+  ///     they are. Tables that the host's globals refer to are shared. From the first such request on, `next` sees no globals in
+  ///     `_G`; `pairs` does.
   /// - Returns: The data at the end.
   /// - Throws: The error of the run, of kind `instructions` when its code has executed more than it may. A `LuaError` without
   ///   memory for the globals.
@@ -48,6 +48,9 @@ extension ScriptHost {
     isolatesGlobals: Bool = false
   ) async throws -> DataBucket {
     loop.checkThread()
+    guard isOpen, !loop.isShutDown else {
+      throw FlowError.cancelled(reason: "the script host is closed")
+    }
     let requests = service { HostRequests(self) }
     let request = HostRequest(
       instructions: limits.instructions.map { Int64(max(0, $0)) },
@@ -60,10 +63,17 @@ extension ScriptHost {
     // While the code is busy, the calling task doesn't learn that it is cancelled.
     let watch = loop.watchCaller(cancel)
     defer { watch?.end() }
-    let limited = limits.time.map { op.with(timeout: $0) } ?? op
-    let run = limited.start(
-      on: loop, data: data.entries, owner: nil, adopt: { requests.begin(request, $0) })
+    // Of all attempts together, which a timeout of the op isn't.
+    let limit = limits.time.map { TimeLimit($0, on: loop) }
+    defer { limit?.end() }
+    let run = op.start(
+      on: loop, data: data.entries, owner: nil,
+      adopt: {
+        limit?.tasks.add($0)
+        requests.begin(request, $0)
+      })
     defer { requests.end(request) }
+    limit?.begin()
     return try await withTaskCancellationHandler {
       try await run.value(cancelsTask: true)
     } onCancel: {
@@ -227,6 +237,22 @@ private final class GlobalsSwitch {
       return next, all, nil
     end
     setmetatable(globals, switch)
+    local set, get = rawset, rawget
+    if set then
+      function base.rawset(t, k, v)
+        if t ~= globals then return set(t, k, v) end
+        set(switch.__newindex, k, v)
+        return t
+      end
+    end
+    if get then
+      function base.rawget(t, k)
+        if t ~= globals then return get(t, k) end
+        local v = get(switch.__newindex, k)
+        if v == nil then v = get(base, k) end
+        return v
+      end
+    end
     local own = { __index = base, __metatable = false }
     return switch, base, function() return setmetatable({}, own) end
     """

@@ -277,10 +277,8 @@ extension ScriptHost {
   /// - Parameter isInCode: Whether the state's code is executing, and has called this between two of its
   ///   instructions.
   func takeCancellation(isInCode: Bool) {
-    if let requests = existing(HostRequests.self) {
-      existing(ScriptLimits.self)?.canceller?.takeNotice()
-      requests.stopCancelled(isInCode: isInCode)
-    }
+    existing(ScriptLimits.self)?.canceller?.takeNotice()
+    existing(HostRequests.self)?.stopCancelled(isInCode: isInCode)
     guard let error = takeCancellation() else { return }
     if loop.pendingTaskCount > 0 { events.onCancellation?(true) }
     stopTasks(error)

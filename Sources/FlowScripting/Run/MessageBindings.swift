@@ -67,6 +67,9 @@ struct MessageBindings {
       else { throw FlowError(.error, "there is no store of kept runs") }
       try JournalStore.checkExists(folder)
       let bytes = try ScriptValues(host).encode(value)
+      if value.isSecret || host.loop.secrets.occur(in: ByteString(bytes)) {
+        throw FlowError(.error, "the value contains the text of a secret, which isn't kept")
+      }
       try JournalStore(folder: folder, isReadOnly: false).send(name, encoded: bytes, to: id)
       host.loop.presentMessages?.deliver()
     } catch {

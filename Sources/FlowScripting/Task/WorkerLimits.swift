@@ -65,6 +65,7 @@ final class WorkerLimits: HostService {
     }
     hold.onDrop = { [unowned self] in
       waiting[request] = nil
+      closed.drop()
       onRequest?(.release(request: request))
     }
     let number = host.currentOp.flatMap { owner?($0.run) } ?? 0

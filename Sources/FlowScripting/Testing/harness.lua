@@ -319,6 +319,8 @@ local function execute(test)
   host.begin()
   local ok, problem = xpcall(test.run, with_traceback, t)
   if not ok then
+    -- No handler is called when memory runs out, or when it fails itself.
+    if type(problem) ~= "table" then problem = { raised = problem, frames = {} } end
     local failure = raised_failure(problem.raised)
     if failure.place == "" then failure.place = problem.frames[1] or "" end
     local frames = problem.frames

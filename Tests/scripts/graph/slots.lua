@@ -41,3 +41,15 @@ local failed = flow.graph("g", { max_concurrent = 2 })
   :add_grouped(flow.op("FailOp", { needs = { n = "integer" }, run = function(ctx) flow.sleep(1) ctx:fail "no" end }), { input = "list" })
   :add(op("AOp", {}, { a = "integer" })):run { list = { 1, 2, 3 } }
 check.same({ failed.state, failed.error.message }, { "failed", "no" })
+-- An item that waits for its next attempt gives its place back, and takes one again.
+for _, limit in ipairs { 1, 2 } do
+  local attempts = 0
+  local flaky = flow.op("FlakyOp", { needs = { n = "integer" }, retry = { attempts = 3, delay = 0.5 }, run = function(ctx)
+    attempts = attempts + 1
+    flow.sleep(1)
+    if ctx.attempt < 3 then ctx:fail "again" end
+  end })
+  done = flow.graph("g", { max_concurrent = limit }):add_grouped(flaky, { input = "list", max_concurrent = 9 })
+    :add(op("AOp", {}, { a = "integer" })):run { list = { 1, 2, 3 } }
+  check.same({ done.state, attempts }, { "succeeded", 9 })
+end

@@ -74,3 +74,28 @@ refused(with "", "a path isn't empty, and has no NUL byte")
 refused(with { "a\0b" }, "a path isn't empty, and has no NUL byte")
 refused(flow.op("WorkerOp", { thread = "worker", run = function(ctx) ctx:depends_on "a" end }),
   "bad use of 'depends_on' (a worker can't report files: give them as an output)")
+
+-- An op that executes one which depends on a file depends on it, too; so does a step of a machine.
+local script = kept.script [[
+flow.keep { resume = true }
+local InnerOp = flow.op("InnerOp", function(ctx)
+  effect "inner"
+  ctx:depends_on "a.h"
+  ctx:set("text", flow.fs.read "a.h")
+end)
+local OuterOp = flow.op("OuterOp", function(ctx) effect "outer" ctx:execute(InnerOp) end)
+local machine = flow.machine { name = "m", start = "read",
+  flow.step("read", { run = function(_, ctx) effect "step" ctx:depends_on "b.h" return flow.fs.read "b.h" end }) }
+print(OuterOp:run({}).data.text, machine:run().result)
+error "not yet"
+]]
+flow.fs.write(script.folder .. "/a.h", "1")
+flow.fs.write(script.folder .. "/b.h", "2")
+check.equal(script:run().stdout, "1\t2\n")
+script:expect_effects("outer", "inner", "step")
+check.equal(script:run().stdout, "1\t2\n")
+script:expect_effects()
+flow.fs.write(script.folder .. "/a.h", "3")
+flow.fs.write(script.folder .. "/b.h", "4")
+check.equal(script:run().stdout, "3\t4\n")
+script:expect_effects("outer", "inner", "step")

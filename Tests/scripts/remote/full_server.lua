@@ -35,7 +35,8 @@ local script = server:start(prelude .. [[
     end
   end
   print(good > 0 and good < 20, next(reasons), next(reasons, (next(reasons))))
-  -- Messages that have been handled leave room.
+  -- Messages that have been handled leave room, once the node has acknowledged them.
+  while not flow.new("f"):data { text = ("x"):rep(500000) }:add(Op):run().ok do flow.sleep(0.01) end
   try(500000)
 ]])
 server:wait_for_report(script)
@@ -54,11 +55,16 @@ check.equal(server:run(prelude .. "try(1000) try(1500000)").stdout, "succeeded\t
 -- A result that is larger, of ops that end at once, meanwhile and much later.
 result = server:run [[
   local Op = flow.op("TextOp", { needs = { wait = "number" }, gives = { text = "string" }, thread = "remote", run = function(ctx)
+    ctx:log "begun"
     ctx:set("text", ("x"):rep(20000000))
     if ctx:get "wait" > 0 then require "flow".sleep(ctx:get "wait") end
   end })
   local runs = {}
-  for k, wait in ipairs { 0, 0.1, 1000 } do runs[k] = flow.new("f"):data { wait = wait }:add(Op):start() end
+  -- Each one is on the node before a result of another one fills the server.
+  for k, wait in ipairs { 1000, 0.1, 0 } do
+    runs[k] = flow.new("f"):data { wait = wait }:add(Op):start()
+    while not runs[k]:summary():find("begun", 1, true) do flow.sleep(0.001) end
+  end
   for _, run in ipairs(runs) do
     pcall(run.await, run)
     print(run.state, run.error.kind, (run.error.message:gsub("^%[.-%] ", "")))

@@ -121,6 +121,8 @@ final class GroupExecution: MemberGroup {
       return member
     }
     guard waits, runner.count == 0 else { return }
+    // It may have ended while its last item was taken.
+    if let feed, let error = feed.error, stop == nil { fail(because: error, of: feed) }
     if graph != nil, stop == nil, runner.hasNext { return }
     if let feed, !isFinished(feed) { return }
     if stop != nil || queue?.timer == nil { finish() }
@@ -256,6 +258,7 @@ final class GroupExecution: MemberGroup {
       limit += 1
       continueAsWork()
     }
+    graph?.slotIsFree()
     return true
   }
 
@@ -267,6 +270,8 @@ final class GroupExecution: MemberGroup {
   override func memberPauseStopped(_ member: Execution) {
     queue?.remove(member)
     takeSlot()
+    // Its end gives it back.
+    graph?.takeSlot()
   }
 
   /// A member that has given its slot to another item takes one, or ends.
@@ -385,7 +390,11 @@ final class GroupExecution: MemberGroup {
         return .from(error)
       }
     }
-    if let error, stop == nil { stop = attributed(error) }
+    if let error, stop == nil {
+      stop = attributed(error)
+      stopReason = .cancelled(reason: "group failed")
+      log(.groupStopped, .none)
+    }
   }
 
   private func emptyError() -> FlowError {

@@ -44,6 +44,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @exclusivity(unchecked) private var changesBeside: [DataKey: FlowValue?] = [:]
   /// Whether the keeper of its run is writing the outcome of the present step.
   @exclusivity(unchecked) private var isKeeping = false
+  /// The present step, about which the keeper has to be asked again after a reading.
+  private var undecided: KeptWork?
   /// Whether a job that continues it is scheduled.
   @exclusivity(unchecked) private var isEnqueued = false
   private let lines: TransitionLines
@@ -294,7 +296,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   private func performKept(_ keeper: any RunKeeper) {
     guard let context else { return }
     let name = name(of: step)
-    switch keeper.decide(keptWork(name, context)) {
+    let work = undecided.take() ?? keptWork(name, context)
+    switch keeper.decide(work) {
     case .execute(let keeping, let line):
       context.execution?.noteExecution()
       if let line { context.log("[\(name)] \(line)") }
@@ -308,8 +311,15 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       takeAnswer(.result(known.result))
     case .fail(let error): end(error)
     case .refuse(let error): endRun(error)
-    // A step has no declarations, so none of its inputs is a file.
-    case .later: end(FlowError(.error, "a step can't depend on files"))
+    // It has depended on files (`OpContext.dependsOn`), which have to be read first.
+    case .later(let reading):
+      work.reading = reading
+      undecided = work
+      isKeeping = true
+      reading.begin { [self] in
+        isKeeping = false
+        wake()
+      }
     }
   }
 

@@ -90,13 +90,14 @@ package struct MessageRequest {
 /// The messages of a run, or of all runs that a store keeps together.
 package final class MessageBox {
   package let store: any MessageStore
-  /// By the key of an op: its attempt, and how often it has waited for each name.
-  private var counts: [ByteString: (attempt: Int, names: [ByteString: Int])] = [:]
+  /// By the key of an op: the generation of its attempt, and how often that has waited for each name. The number of the
+  /// attempt isn't enough: the flow around the op may be attempted again, too.
+  private var counts: [ByteString: (attempt: UInt64, names: [ByteString: Int])] = [:]
 
   package init(_ store: any MessageStore) { self.store = store }
 
   /// The name of the next wait of an op.
-  func nextWait(of key: ByteString, attempt: Int, for name: ByteString) -> ByteString {
+  func nextWait(of key: ByteString, attempt: UInt64, for name: ByteString) -> ByteString {
     var known = counts[key] ?? (attempt, [:])
     if known.attempt != attempt { known = (attempt, [:]) }
     let number = known.names[name, default: 0] + 1

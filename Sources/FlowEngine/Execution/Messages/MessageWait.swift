@@ -214,7 +214,7 @@ extension OpContext {
       around = run.outerRun
     }
     let request = MessageRequest(
-      name: name, wait: box.nextWait(of: key, attempt: attempt, for: name), runs: runs,
+      name: name, wait: box.nextWait(of: key, attempt: attemptGeneration, for: name), runs: runs,
       type: type, ask: ask, timeout: timeout)
     return MessageWait(request, in: box, on: run.loop) { [weak self] message in
       guard let self, let type else { return }

@@ -128,6 +128,11 @@ extension Execution {
     holdsWithin(limit) || run.owner?.hold(limit) == true
   }
 
+  /// Whether a flow of this execution holds a limit, around the run's own tasks.
+  func flowsHold(_ limit: Limit) -> Bool {
+    hasHolds && holds.contains { $0.level < frames.count && $0.hold.contains(limit) }
+  }
+
   /// Whether something around what it executes in its run holds a limit.
   func holdsWithin(_ limit: Limit) -> Bool {
     var execution = self

@@ -140,6 +140,7 @@ extension Execution {
 
   private func beginNextAttempt() -> Advance {
     if let opStop {
+      endStop(of: opLevel)
       context.replaceOutcome(opStop)
       return endOp()
     }

@@ -33,7 +33,7 @@ extension Run: TaskOwner {
 
   func failOwner(_ error: FlowError) { execution?.failEverything(error) }
 
-  func holds(_ limit: Limit) -> Bool { execution?.holdsWithin(limit) == true }
+  func holds(_ limit: Limit) -> Bool { execution?.flowsHold(limit) == true }
 
   var tasksAround: OwnedTasks? { owner }
 }
