@@ -66,7 +66,7 @@ add_inside(function(ctx) ctx:defer({}) end)
 add_inside(function(ctx) ctx.x = {} end)
 
 local times = tonumber(arg[1]) or os.getenv "FLOWLUA_SANITIZER" and 200 or 2000
-local allowed = math.max(times * 20, 600000)
+local allowed = math.max(times * 20, 1000000)
 local function measure(what, round)
   round(times // 5)
   collectgarbage()
