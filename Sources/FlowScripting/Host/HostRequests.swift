@@ -37,9 +37,10 @@ extension ScriptHost {
   ///   - op: The op, flow or machine.
   ///   - data: The initial data.
   ///   - limits: The limits of the request, with all that its ops start. The limits of the host hold, too.
-  ///   - isolatesGlobals: Whether globals that its code sets are its own: no other request sees them, and the host's stay as
-  ///     they are. Tables that the host's globals refer to are shared. From the first such request on, `next` sees no globals in
-  ///     `_G`; `pairs` does.
+  ///   - isolatesGlobals: Whether globals that its code sets are its own: no other request sees them, and the host's stay
+  ///     as they are. Tables that the host's globals refer to are shared. From the first such request on, `next` sees no
+  ///     globals in `_G`; `pairs` does. Code that no op of the request holds, such as tasks that are left to the run,
+  ///     iterators and `stop_when` of groups, executes with the host's globals and without the limit of instructions.
   /// - Returns: The data at the end.
   /// - Throws: The error of the run, of kind `instructions` when its code has executed more than it may. A `LuaError` without
   ///   memory for the globals.
