@@ -38,7 +38,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     public static var memory: Kind { Kind(11) }
     /// The time for everything that the script or its host runs is over.
     public static var time: Kind { Kind(12) }
-    /// The machines that executed it were lost, each time.
+    /// The nodes that executed it were lost, each time.
     public static var crashed: Kind { Kind(13) }
     /// The state has executed as many instructions as it may.
     public static var instructions: Kind { Kind(14) }
