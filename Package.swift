@@ -98,7 +98,7 @@ let package = Package(
         .embedInCode("Testing/harness.lua"), .embedInCode("Testing/coverage.lua"),
       ],
       swiftSettings: strict),
-    // Ops of scripts on other machines, and the machines: the place `remote` of ops.
+    // Ops of scripts on other nodes, and the nodes: the place `remote` of ops.
     .target(
       name: "FlowNodes", dependencies: ["FlowScripting", "FlowJournal", "FlowRemote"],
       swiftSettings: strict + onLoop),
