@@ -72,8 +72,11 @@ final class MailboxCall: @unchecked Sendable {
   func cancel() {
     isCancelled = true
     task?.cancel()
-    task = nil
+    end()
   }
+
+  /// The task refers to this: until one of them lets go, neither is released.
+  fileprivate func end() { task = nil }
 
   /// Calls what watches the caller; on the thread that cancels it.
   func notifyWatches() {
@@ -164,6 +167,7 @@ private final class CallTask<Success: Sendable>: LoopTask, @unchecked Sendable {
 
   override func didEnd() {
     loop = nil
+    call.end()
     if let result { answer.give(result) }
   }
 
@@ -175,6 +179,7 @@ private final class CallTask<Success: Sendable>: LoopTask, @unchecked Sendable {
   override func abandon() {
     super.abandon()
     loop = nil
+    call.end()
     answer.give(.failure(CancellationError()))
   }
 }

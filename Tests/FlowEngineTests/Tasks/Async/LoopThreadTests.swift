@@ -58,6 +58,25 @@ struct LoopThreadTests {
     await thread.shutdown()
   }
 
+  @Test("Code that has waited is released with its result")
+  func codeThatHasWaitedIsReleasedWithItsResult() async throws {
+    final class Token: Sendable {}
+    struct WeakToken: Sendable {
+      weak let token: Token?
+    }
+    let thread = try LoopThread(clock: VirtualClock())
+    func waits() async throws -> WeakToken {
+      let token = Token()
+      return try await thread.perform { loop in
+        try await loop.sleep(for: .seconds(1))
+        return WeakToken(token: token)
+      }
+    }
+    let released = try await waits()
+    await thread.shutdown()
+    #expect(released.token == nil)
+  }
+
   @Test("Cancelling the caller cancels the code")
   func cancellingTheCallerCancelsTheCode() async throws {
     let thread = try LoopThread()
