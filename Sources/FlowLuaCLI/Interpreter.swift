@@ -61,7 +61,7 @@ final class Interpreter {
     }
     let isVirtual = arguments.options.usesVirtualClock
     deferred = try DeferredScriptHost(vm: vm) {
-      EventLoop(clock: isVirtual ? VirtualClock() : SystemClock())
+      FlowEventLoop(clock: isVirtual ? VirtualClock() : SystemClock())
     }
     signals = Signals(vm)
     deferred.onMake = { [unowned self, signals, messages, monitors, keeping] host in
@@ -90,7 +90,7 @@ final class Interpreter {
           } else {
             Output.error(program: arguments.title, text)
           }
-          EventLoop.endPrograms()
+          FlowEventLoop.endPrograms()
           exit(status)
         }
       }
@@ -193,7 +193,7 @@ final class Interpreter {
     signals.stopAsking()
     monitors.finish()
     // Tasks that outlived their run, if any.
-    EventLoop.endPrograms()
+    FlowEventLoop.endPrograms()
     if succeeds, keeping?.endRehearsal() == false { succeeds = false }
     deferred.closeAtExit()
     if monitors.hasFailed { succeeds = false }
@@ -246,7 +246,7 @@ final class Interpreter {
       if text.bytes.first == UInt8(ascii: "@") {
         try call { try vm.loadFile(ByteString(text.bytes.dropFirst())) }
       } else {
-        try call { try vm.load(text, name: "=\(name)") }
+        try call { try vm.load(text, name: "=\(name)", mode: .any) }
       }
       return
     }

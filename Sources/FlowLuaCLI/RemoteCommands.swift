@@ -121,7 +121,7 @@ struct RemoteCommands {
     guard let settings = try RemoteOptions.settings(arguments) else {
       throw LongOptions.misuse("option '--remote-check' needs --remote URL or FLOWLUA_REMOTE")
     }
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     var result: Result<[RemoteNodes.Answer], FlowError>?
     loop.perform({ try await RemoteNodes.ask(settings, on: loop) }, then: { result = $0 })
     _ = loop.run { result != nil }

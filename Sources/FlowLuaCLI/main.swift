@@ -59,7 +59,7 @@ exit(status)
 
 /// From now on programs end and pause with this process.
 private func endPrograms() {
-  EventLoop.endProgramsWithProcess()
+  FlowEventLoop.endProgramsWithProcess()
   flowsystem_catch_pauses()
 }
 

@@ -27,7 +27,7 @@ struct RunLogSinkTests {
   ) -> [Logger.Entry] {
     var logger = Logger(label: "test")
     logger.logLevel = level
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     loop.trace = trace
     loop.eventSinks = [RunLogSink(FlowLogger(logger: logger))]
     let run = op.start(on: loop, data: data)

@@ -18,10 +18,10 @@ private struct FlowMetrics: RunMetrics {
 
 @Suite("The metrics sink")
 struct RunMetricsSinkTests {
-  private func lines(_ body: (EventLoop) -> Void) -> [String] {
+  private func lines(_ body: (FlowEventLoop) -> Void) -> [String] {
     let values = MeasuredValues()
     MeasuredValues.$current.withValue(values) {
-      let loop = EventLoop(clock: VirtualClock())
+      let loop = FlowEventLoop(clock: VirtualClock())
       loop.eventSinks = [RunMetricsSink(FlowMetrics())]
       body(loop)
       loop.runUntilIdle()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What is made once for each key")
 struct OncePerKeyTests {
-  private let loop = EventLoop(clock: VirtualClock())
+  private let loop = FlowEventLoop(clock: VirtualClock())
 
   @Test("The first one makes it; the others wait, and continue in their order")
   func order() {

@@ -136,7 +136,7 @@ struct ErrorTests {
       }
     }
     #expect(code { _ = try host.load("x = = 1") } == .syntax)
-    #expect(code { _ = try host.vm.load("\u{1B}Lua", name: "=b", mode: "t") } == .syntax)
+    #expect(code { _ = try host.vm.load("\u{1B}Lua", name: "=b") } == .syntax)
     #expect(code { _ = try host.vm.loadFile("/nonexistent/file.lua") } == .file)
     #expect(code { try host.run("return 1 .. {}") } == .runtime)
     #expect(code { _ = try host.vm.load("", name: "=empty") } == nil)

@@ -38,7 +38,7 @@ struct InstructionLimitTests {
     let task = try host.operation(body)
     expectExceeded(error { _ = try task.result?.get() }, Self.limit, name)
     host.vm.instructionLimit = Self.limit
-    let thread = try LuaThread(function)
+    let thread = try LuaCoroutine(function)
     expectExceeded(error { while true { try thread.resume() } }, Self.limit, name)
     host.vm.instructionLimit = nil
     #expect(host.vm.stackDepth == depth)

@@ -114,8 +114,8 @@ struct LibraryTests {
       texts == [
         message, message, message, message, message, message, "binary chunk", "binary chunk",
       ])
-    #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "=x") }
-    #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "=x", mode: "b") }
+    #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "=x", mode: .any) }
+    #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "=x", mode: .bytecode) }
     #expect(throws: LuaError.self) { try refusing.vm.loadFile(path) }
 
     let loading = try vm(LuaConfiguration(loadsBytecode: true))
@@ -123,7 +123,7 @@ struct LibraryTests {
     #expect(
       try loaded.map { try loading.vm.tostring($0).description }
         == Array(repeating: "loaded", count: 8))
-    #expect(try loading.vm.call(loading.vm.load(code, name: "=x")).count == 1)
+    #expect(try loading.vm.call(loading.vm.load(code, name: "=x", mode: .any)).count == 1)
     #expect(try loading.vm.call(loading.vm.loadFile(path)).count == 1)
   }
 

@@ -131,7 +131,7 @@ struct MemoryTests {
       // So many at a time are no longer made one by one.
       let sleeping = try host.load("S.sleep(1)")
       try operation("start many") {
-        var started: [LuaCoroutine] = []
+        var started: [RunningCoroutine] = []
         defer { for coroutine in started { vm.release(coroutine, finished: false) } }
         for _ in 0..<90 {
           switch vm.start(sleeping) {

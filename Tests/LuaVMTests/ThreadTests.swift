@@ -3,8 +3,8 @@ import Testing
 
 @Suite("Coroutines that Swift resumes")
 struct ThreadTests {
-  private func thread(_ body: String, on host: TestHost) throws -> LuaThread {
-    try LuaThread(host.load(body))
+  private func thread(_ body: String, on host: TestHost) throws -> LuaCoroutine {
+    try LuaCoroutine(host.load(body))
   }
 
   @Test("Values travel both ways")
@@ -107,8 +107,8 @@ struct ThreadTests {
           "cannot resume non-suspended coroutine",
         ]))
     let value = try #require(try host.run("return coroutine.create(print)").first)
-    #expect(LuaThread(value)?.status == .suspended)
-    #expect(LuaThread(1) == nil)
+    #expect(LuaCoroutine(value)?.status == .suspended)
+    #expect(LuaCoroutine(1) == nil)
     box.thread = nil
   }
 
@@ -124,7 +124,7 @@ struct ThreadTests {
       "resume",
       .reference(
         try host.vm.makeFunction { call in
-          guard let thread = LuaThread(try call.value(1)) else { return call.answer() }
+          guard let thread = LuaCoroutine(try call.value(1)) else { return call.answer() }
           return call.answer(try thread.resume().values)
         }))
     #expect(
@@ -159,6 +159,6 @@ struct ThreadTests {
   }
 
   private final class ThreadBox {
-    var thread: LuaThread?
+    var thread: LuaCoroutine?
   }
 }

@@ -14,7 +14,7 @@ struct TracebackTests {
       [
         "traceback": { call in call.answer(.string(vm.traceback(level: 2))) },
         "of": { call in
-          guard let thread = LuaThread(try call.value(1)) else {
+          guard let thread = LuaCoroutine(try call.value(1)) else {
             throw LuaError(.argument, "no coroutine")
           }
           return call.answer(.string(thread.traceback))

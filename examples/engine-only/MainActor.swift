@@ -3,7 +3,7 @@ import FlowEngine
 /// Code of the main actor beside a loop that the main thread runs: an op hands something over to it, and
 /// it waits for a run of the loop.
 @MainActor func runBesideMainActor() {
-  let loop = EventLoop()
+  let loop = FlowEventLoop()
   // Until this ends the loop waits, though nothing of its own runs.
   let external = loop.mailbox.begin()
   _ = Op("NotifyOp") { _ in

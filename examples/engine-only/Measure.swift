@@ -2,7 +2,7 @@ import FlowEngine
 
 /// Prints what the engine's own part of an op costs; see `scripts/bench`.
 func measure(count: Int) {
-  let loop = EventLoop()
+  let loop = FlowEventLoop()
   report("clock read", count) {
     var sum: Int64 = 0
     for _ in 0..<count { sum &+= loop.now() }
@@ -60,7 +60,7 @@ func measure(count: Int) {
 
 /// Ops that read a string and leave one, in every form; the rounds take turns, so that what else the
 /// machine does meets all of them.
-private func measureSwiftOps(on loop: EventLoop, _ count: Int) {
+private func measureSwiftOps(on loop: FlowEventLoop, _ count: Int) {
   let closure = Op("ClosureOp", needs: ["in": "string"], gives: ["out": "string"]) { context in
     context.set("out", try context.value("in", as: String.self))
   }
@@ -131,7 +131,7 @@ private final class CopyBody: OpBody {
   private let item: DataKey
   private let copy: DataKey
 
-  init(_ loop: EventLoop) {
+  init(_ loop: FlowEventLoop) {
     item = loop.keys.intern("item")
     copy = loop.keys.intern("copy")
   }

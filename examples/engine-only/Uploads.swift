@@ -18,7 +18,7 @@ func runUploads() {
   flow.data("email", "test@gmail.com").data("plan", "pro").data("images", ["a", "b", "c"])
     .didFinish { print($0.summary(), terminator: "") }
 
-  let loop = EventLoop()
+  let loop = FlowEventLoop()
   let run = flow.start(on: loop)
   do {
     let data = try run.wait()

@@ -7,7 +7,7 @@ import LuaVM
 // MARK: Ops and flows
 
 // Nothing runs this code.
-var loop: EventLoop { fatalError() }
+var loop: FlowEventLoop { fatalError() }
 var mailbox: Mailbox { fatalError() }
 var op: Op { fatalError() }
 let isUrgent = true

@@ -26,7 +26,7 @@ open class AnyFlowTask {
   }
 
   /// The loop that it belongs to, whose thread alone may use it.
-  public final let loop: EventLoop
+  public final let loop: FlowEventLoop
   /// Unique on its loop, in the order of making; starts at 1.
   public final let id: UInt64
 
@@ -56,7 +56,7 @@ open class AnyFlowTask {
     set { storedOrigin = newValue }
   }
 
-  init(on loop: EventLoop, isOfValues: Bool = false) {
+  init(on loop: FlowEventLoop, isOfValues: Bool = false) {
     loop.checkThread()
     self.isOfValues = isOfValues
     self.loop = loop
@@ -215,7 +215,7 @@ open class AnyFlowTask {
 
   /// The error of waiting on `loop` for a task of another loop, which may be paused; nil when the
   /// task belongs to `loop`, or has ended.
-  package final func foreignError(on loop: EventLoop) -> FlowError? {
+  package final func foreignError(on loop: FlowEventLoop) -> FlowError? {
     guard self.loop !== loop, !hasConcluded else { return nil }
     return .usage("attempt to wait for a task of another event loop: \(title)")
   }
@@ -365,7 +365,7 @@ extension TaskObserver {
   package func taskIsGone() {}
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Unobserved failures, including errors of `didFinish` callbacks, in order. A loop within
   /// another one shares its list.
   public var unobservedFailures: [UnobservedFailure] { registry.failures.inOrder }

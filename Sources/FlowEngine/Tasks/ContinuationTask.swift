@@ -63,7 +63,7 @@ private enum ContinuationStage: UInt8 {
   ///   - kind: The outcomes of the source for which it runs; nil without a source.
   ///   - thread: When and where it runs.
   public init(
-    on loop: EventLoop, _ kind: ContinuationKind? = nil,
+    on loop: FlowEventLoop, _ kind: ContinuationKind? = nil,
     _ thread: ContinuationThread = .immediate
   ) {
     continuationKind = kind

@@ -142,7 +142,7 @@ private final class ClosureTask<Source, Success>: ContinuationTask<Success> {
   private var kept: Success?
 
   init(
-    on loop: EventLoop, _ kind: ContinuationKind, _ thread: ContinuationThread,
+    on loop: FlowEventLoop, _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ code: @escaping (FlowTask<Source>) throws -> ClosureEnd<Success>
   ) {
     self.code = code

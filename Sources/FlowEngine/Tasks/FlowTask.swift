@@ -11,7 +11,7 @@ open class FlowTask<Success>: AnyFlowTask {
     return unsafeBitCast(storedValue, to: Success?.self)
   }
 
-  package init(on loop: EventLoop) {
+  package init(on loop: FlowEventLoop) {
     super.init(on: loop, isOfValues: Success.self == FlowValue.self)
   }
 
@@ -69,7 +69,7 @@ extension AnyFlowTask {
 
 extension FlowTask where Success == FlowValue {
   /// Makes a pending task.
-  package static func makeOfValues(on loop: EventLoop) -> FlowTask<FlowValue> {
+  package static func makeOfValues(on loop: FlowEventLoop) -> FlowTask<FlowValue> {
     FlowTask<FlowValue>(on: loop)
   }
 }
@@ -83,16 +83,18 @@ extension FlowTask {
   ///   - result: Its result.
   ///   - loop: The loop that it belongs to, by default the current one; called on its thread.
   /// - Returns: The task.
-  public static func resolved(_ result: Success, on loop: EventLoop = .current) -> FlowTask<Success>
-  {
+  public static func resolved(_ result: Success, on loop: FlowEventLoop = .current) -> FlowTask<
+    Success
+  > {
     let task = FlowTask(on: loop)
     task.end(with: result)
     return task
   }
 
   /// Makes a task that has failed or, with an error of kind `cancelled`, was cancelled.
-  public static func failed(_ error: any Error, on loop: EventLoop = .current) -> FlowTask<Success>
-  {
+  public static func failed(_ error: any Error, on loop: FlowEventLoop = .current) -> FlowTask<
+    Success
+  > {
     let task = FlowTask(on: loop)
     task.end(error: .from(error))
     return task
@@ -100,7 +102,7 @@ extension FlowTask {
 
   /// Makes a task that was cancelled.
   public static func cancelled(
-    reason: (any FlowText)? = nil, on loop: EventLoop = .current
+    reason: (any FlowText)? = nil, on loop: FlowEventLoop = .current
   ) -> FlowTask<Success> {
     failed(FlowError.cancelled(reason: reason), on: loop)
   }
@@ -113,7 +115,7 @@ extension FlowTask {
   ///   - loop: The loop that it belongs to, by default the current one; called on its thread.
   /// - Returns: The task, which can be cancelled before that time.
   public static func withDelay(
-    _ delay: Duration, _ result: Success, on loop: EventLoop = .current
+    _ delay: Duration, _ result: Success, on loop: FlowEventLoop = .current
   ) -> FlowTask<Success> {
     DelayedTask(delay, result, on: loop)
   }
@@ -121,7 +123,9 @@ extension FlowTask {
 
 extension FlowTask where Success == Void {
   /// Makes a task that succeeds after some time of the loop's clock.
-  public static func withDelay(_ delay: Duration, on loop: EventLoop = .current) -> FlowTask<Void> {
+  public static func withDelay(_ delay: Duration, on loop: FlowEventLoop = .current) -> FlowTask<
+    Void
+  > {
     withDelay(delay, (), on: loop)
   }
 }
@@ -131,7 +135,7 @@ private final class DelayedTask<Success>: FlowTask<Success>, LoopJob {
   private var given: Success?
   private var timer: LoopTimer?
 
-  init(_ delay: Duration, _ result: Success, on loop: EventLoop) {
+  init(_ delay: Duration, _ result: Success, on loop: FlowEventLoop) {
     given = result
     super.init(on: loop)
     timer = loop.schedule(at: loop.deadline(after: delay), self)
@@ -252,7 +256,7 @@ extension FlowTask {
   ///     its thread.
   /// - Returns: The task that waits for them.
   public static func whenAllSucceed(
-    _ tasks: [FlowTask<Success>], on loop: EventLoop? = nil
+    _ tasks: [FlowTask<Success>], on loop: FlowEventLoop? = nil
   ) -> FlowTask<[Success]> {
     let task = JoinTask<[Success]>(.allSucceed, on: common(loop, tasks), error: \.error) { ended in
       ended.compactMap { ($0 as? FlowTask<Success>)?.result }
@@ -264,7 +268,7 @@ extension FlowTask {
   /// Succeeds when all tasks have ended, with their outcomes in order; for an empty list it
   /// succeeds at once.
   public static func whenAllFinish(
-    _ tasks: [FlowTask<Success>], on loop: EventLoop? = nil
+    _ tasks: [FlowTask<Success>], on loop: FlowEventLoop? = nil
   ) -> FlowTask<[Result<Success, FlowError>]> {
     let task = JoinTask<[Result<Success, FlowError>]>(
       .allFinish, on: common(loop, tasks), error: \.error
@@ -279,7 +283,7 @@ extension FlowTask {
   ///
   /// - Throws: A `FlowError` of kind `usage` for an empty list, which would never end.
   public static func whenAnyFinish(
-    _ tasks: [FlowTask<Success>], on loop: EventLoop? = nil
+    _ tasks: [FlowTask<Success>], on loop: FlowEventLoop? = nil
   ) throws(FlowError) -> JoinTask<Success> {
     if tasks.isEmpty { throw .usage("no task of an empty list can be the first to finish") }
     let task = JoinTask<Success>(.anyFinish, on: common(loop, tasks), error: \.error) { ended in
@@ -292,7 +296,8 @@ extension FlowTask {
     return task
   }
 
-  private static func common(_ loop: EventLoop?, _ tasks: [FlowTask<Success>]) -> EventLoop {
+  private static func common(_ loop: FlowEventLoop?, _ tasks: [FlowTask<Success>]) -> FlowEventLoop
+  {
     loop ?? tasks.first?.loop ?? .current
   }
 }

@@ -57,7 +57,7 @@ package protocol ItemSequence: OpaqueValue {
   ///   - owner: The tasks that the writer belongs to.
   ///   - loop: The loop of the group.
   /// - Returns: The task; nil if it isn't such a value.
-  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: EventLoop) -> AnyFlowTask?
+  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: FlowEventLoop) -> AnyFlowTask?
 }
 
 extension FlowValue {
@@ -94,7 +94,7 @@ where Elements.Element: FlowValueConvertible {
 
   func plainCopy() -> PlainValue? { nil }
 
-  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: EventLoop) -> AnyFlowTask? {
+  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: FlowEventLoop) -> AnyFlowTask? {
     let sequence = sequence
     let task = loop.task {
       var iterator = sequence.makeAsyncIterator()

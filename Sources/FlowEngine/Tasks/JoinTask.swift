@@ -73,7 +73,7 @@ public final class JoinTask<Success>: FlowTask<Success> {
 
   /// Makes a task; `begin` starts it.
   package init(
-    _ goal: Goal, on loop: EventLoop, error: @escaping (AnyFlowTask) -> FlowError?,
+    _ goal: Goal, on loop: FlowEventLoop, error: @escaping (AnyFlowTask) -> FlowError?,
     result: @escaping ([AnyFlowTask]) throws -> Success
   ) {
     self.goal = goal

@@ -131,7 +131,7 @@ package final class LimitHold: TaskOwner {
   private let further: [Limit]
   /// Called when it waits no more, and has given back what it held.
   package var onDrop: (() -> Void)?
-  let loop: EventLoop
+  let loop: FlowEventLoop
   /// The name of what holds them.
   fileprivate let title: () -> ByteString
   /// Its numbers among the holders of the limits that it holds: of the first ones.
@@ -157,7 +157,7 @@ package final class LimitHold: TaskOwner {
   ///   - enclosing: The tasks of the op or run whose code holds them; nil for an op itself.
   ///   - title: The name for errors of others.
   package init(
-    _ limits: [Limit], besides further: [Limit] = [], on loop: EventLoop,
+    _ limits: [Limit], besides further: [Limit] = [], on loop: FlowEventLoop,
     within enclosing: OwnedTasks? = nil,
     title: @escaping () -> ByteString
   ) {

@@ -159,7 +159,7 @@ package final class OwnedResource: FlowTask<Void> {
 
   /// Makes a pending task; `release` is called once, and calls `done` when the resource is released.
   package init(
-    on loop: EventLoop, release: @escaping (_ done: @escaping () -> Void) -> Void
+    on loop: FlowEventLoop, release: @escaping (_ done: @escaping () -> Void) -> Void
   ) {
     self.release = release
     super.init(on: loop)

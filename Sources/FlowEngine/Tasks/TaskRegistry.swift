@@ -5,9 +5,9 @@ internal import Synchronization
 /// Confined to the loop's thread. The engine is its only subclass.
 package class TaskRegistry: LoopClient {
   // Unmanaged: the loop holds it, and its callers hold the loop.
-  @exclusivity(unchecked) private final var attached: Unmanaged<EventLoop>?
+  @exclusivity(unchecked) private final var attached: Unmanaged<FlowEventLoop>?
   /// The loop that the tasks belong to.
-  final var loop: EventLoop {
+  final var loop: FlowEventLoop {
     @inline(__always) get {
       guard let attached else { misuse("an engine was used before its event loop was made") }
       return attached.takeUnretainedValue()
@@ -55,7 +55,7 @@ package class TaskRegistry: LoopClient {
     self.failures = failures
   }
 
-  package func attach(to loop: EventLoop) { attached = .passUnretained(loop) }
+  package func attach(to loop: FlowEventLoop) { attached = .passUnretained(loop) }
 
   /// The id of the task that is being made.
   @inline(__always)
@@ -67,7 +67,7 @@ package class TaskRegistry: LoopClient {
   /// Whether code that executes on the loop is calling it.
   package var isExecuting: Bool { false }
 
-  package func cancelAll(reason: ByteString, on loop: EventLoop) {
+  package func cancelAll(reason: ByteString, on loop: FlowEventLoop) {
     swiftTasks?.stopAll(reason: reason)
   }
 
@@ -84,7 +84,7 @@ package class TaskRegistry: LoopClient {
   package func loopIsReleased() { swiftTasks?.executor.detach() }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The state that its tasks share.
   @inline(__always)
   final var registry: TaskRegistry {

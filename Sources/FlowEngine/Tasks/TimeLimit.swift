@@ -12,7 +12,7 @@ package final class TimeLimit: TaskOwner {
   private var hasExpired = false
   /// Whether its tasks are those that its code has started, and the code itself is limited.
   private var isOfCode = false
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
   let enclosingTasks: OwnedTasks?
   var workPlace: WorkPlace? { enclosingTasks?.workPlace }
   /// The tasks that it limits.
@@ -25,7 +25,7 @@ package final class TimeLimit: TaskOwner {
   ///   - time: The time until it stops its tasks; with 0 or less it stops them at once.
   ///   - loop: Their loop.
   ///   - enclosing: The tasks of the op or run that starts the code; nil for none.
-  package init(_ time: Duration, on loop: EventLoop, within enclosing: OwnedTasks? = nil) {
+  package init(_ time: Duration, on loop: FlowEventLoop, within enclosing: OwnedTasks? = nil) {
     self.loop = loop
     enclosingTasks = enclosing
     taskDeadline = loop.deadline(after: time)

@@ -27,7 +27,7 @@ final class WorkTask<Success>: ExternalTask<Success> {
 extension WorkTask where Success: Sendable {
   /// Hands work over to a queue; on the loop's thread.
   static func start(
-    _ queue: WorkQueue, on loop: EventLoop, _ work: @escaping @Sendable () throws -> Success
+    _ queue: WorkQueue, on loop: FlowEventLoop, _ work: @escaping @Sendable () throws -> Success
   ) -> WorkTask {
     let task = WorkTask(on: loop)
     task.queue = queue

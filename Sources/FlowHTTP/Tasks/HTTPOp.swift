@@ -2,7 +2,7 @@ public import FlowEngine
 
 /// Sends a request: needs the names in braces in its URL, and may give the body.
 ///
-/// `HTTPOp(HTTPRequest("https://api.example/users/{name}"), into: "page")` needs `name` and gives
+/// `HTTPOp(FlowHTTPRequest("https://api.example/users/{name}"), into: "page")` needs `name` and gives
 /// `page`. The values are encoded for the URL. With `save` it gives the path of the file.
 public struct HTTPOp: OpConvertible {
   /// The description of such ops, for people.
@@ -21,9 +21,9 @@ public struct HTTPOp: OpConvertible {
   ///   - convert: Makes the value of a body; by default its bytes.
   /// - Throws: The mistake in the request.
   public init(
-    _ request: HTTPRequest, into key: (any FlowText)? = nil, showsProgress: Bool = false,
+    _ request: FlowHTTPRequest, into key: (any FlowText)? = nil, showsProgress: Bool = false,
     makeKey: ((OpContext) -> any FlowText)? = nil,
-    convert: @escaping (HTTPResponse) throws -> FlowValue = { .bytes($0.body) }
+    convert: @escaping (FlowHTTPResponse) throws -> FlowValue = { .bytes($0.body) }
   ) throws {
     try self.init(
       request, into: key?.byteString, requester: nil, showsProgress: showsProgress,
@@ -32,9 +32,9 @@ public struct HTTPOp: OpConvertible {
 
   /// Makes one for a part of the program, which `requester` identifies.
   package init(
-    _ request: HTTPRequest, into key: ByteString?, requester: ObjectIdentifier?,
+    _ request: FlowHTTPRequest, into key: ByteString?, requester: ObjectIdentifier?,
     showsProgress: Bool = false, makeKey: ((OpContext) -> ByteString)? = nil,
-    convert: @escaping (HTTPResponse) throws -> FlowValue = { .bytes($0.body) }
+    convert: @escaping (FlowHTTPResponse) throws -> FlowValue = { .bytes($0.body) }
   ) throws {
     if let misuse = request.misuse { throw misuse }
     let pieces = try HTTPTemplate(request.url)
@@ -92,18 +92,19 @@ struct HTTPTemplate {
 }
 
 private final class HTTPOpBody: OpBody {
-  private let request: HTTPRequest
+  private let request: FlowHTTPRequest
   private let template: HTTPTemplate
   private let key: ByteString?
   private let requester: ObjectIdentifier?
   private let showsProgress: Bool
   private let makeKey: ((OpContext) -> ByteString)?
-  private let convert: (HTTPResponse) throws -> FlowValue
+  private let convert: (FlowHTTPResponse) throws -> FlowValue
 
   init(
-    _ request: HTTPRequest, _ template: HTTPTemplate, _ key: ByteString?,
+    _ request: FlowHTTPRequest, _ template: HTTPTemplate, _ key: ByteString?,
     _ requester: ObjectIdentifier?, _ showsProgress: Bool,
-    _ makeKey: ((OpContext) -> ByteString)?, _ convert: @escaping (HTTPResponse) throws -> FlowValue
+    _ makeKey: ((OpContext) -> ByteString)?,
+    _ convert: @escaping (FlowHTTPResponse) throws -> FlowValue
   ) {
     self.request = request
     self.template = template
@@ -211,7 +212,7 @@ private final class HTTPOpBody: OpBody {
   }
 }
 
-extension HTTPRequest.Body {
+extension FlowHTTPRequest.Body {
   /// Adds the body to the form of an op's code.
   fileprivate func add(to writer: inout CodeFormWriter) {
     switch self {

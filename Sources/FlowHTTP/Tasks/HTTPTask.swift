@@ -3,9 +3,9 @@ internal import FlowSystem
 
 /// A request as a task. It succeeds with the response; of a request that streams, as soon as the
 /// header is there.
-public final class HTTPTask: ExternalTask<HTTPResponse> {
+public final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   /// Identifies the part of the program that has started the request, for
-  /// `EventLoop.cancelRequests(of:)`.
+  /// `FlowEventLoop.cancelRequests(of:)`.
   package let requester: ObjectIdentifier?
   /// Called once with the line for a log, when a response has come, before the task ends.
   package var onLine: ((ByteString) -> Void)?
@@ -15,8 +15,8 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   @exclusivity(unchecked) private var place: WorkPlace?
   @exclusivity(unchecked) private var started: Int64 = 0
   @exclusivity(unchecked) private var transfer: HTTPTransfer?
-  @exclusivity(unchecked) private var response: HTTPResponse?
-  private let client: HTTPClient?
+  @exclusivity(unchecked) private var response: FlowHTTPResponse?
+  private let client: FlowHTTPClient?
 
   /// Starts a request, or lets it wait while there are too many.
   ///
@@ -27,16 +27,16 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   ///   - loop: The loop that the task belongs to; called on its thread.
   /// - Throws: The mistake in the request, or a `FlowError` when there is no libcurl.
   public convenience init(
-    _ request: HTTPRequest, client: HTTPClient? = nil, requester: ObjectIdentifier? = nil,
-    on loop: EventLoop
+    _ request: FlowHTTPRequest, client: FlowHTTPClient? = nil, requester: ObjectIdentifier? = nil,
+    on loop: FlowEventLoop
   ) throws {
     try self.init(request, client: client, requester: requester, at: nil, on: loop)
   }
 
   /// Makes a task for a request that the log shows at `place`, and that continues the loop's trace.
   package init(
-    _ request: HTTPRequest, client: HTTPClient? = nil, requester: ObjectIdentifier? = nil,
-    at place: WorkPlace?, on loop: EventLoop
+    _ request: FlowHTTPRequest, client: FlowHTTPClient? = nil, requester: ObjectIdentifier? = nil,
+    at place: WorkPlace?, on loop: FlowEventLoop
   ) throws {
     let multi = try HTTPMulti.of(loop)
     self.place = place
@@ -76,12 +76,12 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   public override var kindName: String { "http" }
 
   /// The response. Stored here, because a generic property makes each request look up its type.
-  public override var result: HTTPResponse? { state == .succeeded ? response : nil }
+  public override var result: FlowHTTPResponse? { state == .succeeded ? response : nil }
 
   /// Stops the request; the task ends at once.
   public override func stopWork(_ error: FlowError) { transfer?.stop(error) }
 
-  private func ended(_ outcome: Result<HTTPResponse, FlowError>) {
+  private func ended(_ outcome: Result<FlowHTTPResponse, FlowError>) {
     guard let transfer else { return }
     self.transfer = nil
     switch outcome {
@@ -175,7 +175,7 @@ package struct HTTPWork {
   package func stop(_ error: FlowError) { transfer?.stop(error) }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Stops the requests, and the bodies that are received, of a part of the program.
   package func cancelRequests(of requester: ObjectIdentifier) {
     cancelRequests(

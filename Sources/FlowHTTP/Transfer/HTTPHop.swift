@@ -9,7 +9,7 @@ struct HTTPHop {
   private(set) var hasBody: Bool
   /// Whether the server is of the origin that the request was made for: it gets the secrets.
   private(set) var isTrusted = true
-  private var credentials: HTTPRequest.Authorization?
+  private var credentials: FlowHTTPRequest.Authorization?
   private let secrets: SecretTexts
   /// The size of the body, if it is known.
   private(set) var bodySize: Int64 = 0
@@ -19,17 +19,18 @@ struct HTTPHop {
   var restarts = false
 
   /// The first request.
-  init(_ request: HTTPRequest, hiding secrets: SecretTexts) throws(HTTPMisuse) {
+  init(_ request: FlowHTTPRequest, hiding secrets: SecretTexts) throws(HTTPMisuse) {
     self.secrets = secrets
     // As browsers do: the path and the query may have spaces and letters of any alphabet.
     url = try HTTPURL(request.fullURL, encoding: true)
     let size = request.headers.reduce(url.text.count) {
       $0 + $1.name.count + $1.value.count + 4
     }
-    if size > HTTPRequest.headLimit {
+    if size > FlowHTTPRequest.headLimit {
       throw HTTPMisuse(
         field: "url",
-        problem: "at most \(HTTPRequest.headLimit) bytes of URL and header expected, got \(size)")
+        problem:
+          "at most \(FlowHTTPRequest.headLimit) bytes of URL and header expected, got \(size)")
     }
     method = request.effectiveMethod
     hasBody = request.body != nil
@@ -60,7 +61,7 @@ struct HTTPHop {
   }
 
   /// Opens a body that is a file.
-  mutating func openBody(_ request: HTTPRequest) throws(FlowError) -> HTTPUpload? {
+  mutating func openBody(_ request: FlowHTTPRequest) throws(FlowError) -> HTTPUpload? {
     switch request.body {
     case .file(let path, let first, let size):
       let upload = try HTTPUpload(path, from: first, size: size)
@@ -78,7 +79,7 @@ struct HTTPHop {
 
   /// Sets the options of the library; false without memory.
   func setOptions(
-    of easy: OpaquePointer, for request: HTTPRequest, upload: HTTPUpload?,
+    of easy: OpaquePointer, for request: FlowHTTPRequest, upload: HTTPUpload?,
     environment: HTTPEnvironment
   ) -> Bool {
     let options = CurlOptions(easy)
@@ -124,10 +125,10 @@ struct HTTPHop {
   }
 
   /// The credentials that the server gets.
-  var sentCredentials: HTTPRequest.Authorization? { isTrusted ? credentials : nil }
+  var sentCredentials: FlowHTTPRequest.Authorization? { isTrusted ? credentials : nil }
 
   /// The lines of the header that the program has given.
-  func givenHeaders(_ request: HTTPRequest) -> [(name: ByteString, value: ByteString)] {
+  func givenHeaders(_ request: FlowHTTPRequest) -> [(name: ByteString, value: ByteString)] {
     let given = request.headers.filter { gives($0, of: request) }
     var lines = given.map { (name: $0.name, value: $0.value) }
     if case .bearer(let token)? = sentCredentials {
@@ -145,14 +146,15 @@ struct HTTPHop {
   }
 
   /// Whether the program itself has asked for encodings: it gets the body as it comes.
-  func asksForEncodings(_ request: HTTPRequest) -> Bool {
+  func asksForEncodings(_ request: FlowHTTPRequest) -> Bool {
     request.headers.contains {
       $0.name.lowercased.equals("accept-encoding") && gives($0, of: request)
     }
   }
 
   /// GET without a body is the library's own method, and may be repeated.
-  private func setMethod(_ options: CurlOptions, _ request: HTTPRequest, _ upload: HTTPUpload?) {
+  private func setMethod(_ options: CurlOptions, _ request: FlowHTTPRequest, _ upload: HTTPUpload?)
+  {
     // On a kept connection that ends, the library would send such a request again; a body that it
     // can't have again keeps it from that.
     if !request.mayRepeat, !hasBody || request.isMultipart || bodySize == 0 {
@@ -187,7 +189,7 @@ struct HTTPHop {
     }
   }
 
-  private func setTrust(_ options: CurlOptions, _ request: HTTPRequest) {
+  private func setTrust(_ options: CurlOptions, _ request: FlowHTTPRequest) {
     if request.isInsecure {
       options.set(CURLOPT_SSL_VERIFYPEER, 0)
       options.set(CURLOPT_SSL_VERIFYHOST, 0)
@@ -202,7 +204,7 @@ struct HTTPHop {
 
   /// Returns whether the request may go through a proxy.
   private func setProxy(
-    _ options: CurlOptions, _ request: HTTPRequest, _ environment: HTTPEnvironment
+    _ options: CurlOptions, _ request: FlowHTTPRequest, _ environment: HTTPEnvironment
   ) -> Bool {
     if let proxy = request.proxy {
       options.set(CURLOPT_PROXY, proxy)
@@ -221,12 +223,12 @@ struct HTTPHop {
   }
 
   /// Whether the header of a GET has no line but those of every request.
-  private func hasNoLines(_ request: HTTPRequest) -> Bool {
+  private func hasNoLines(_ request: FlowHTTPRequest) -> Bool {
     if case .bearer? = sentCredentials { return false }
     return request.headers.isEmpty && request.idempotencyKey == nil && !request.resumes
   }
 
-  private func addHeaders(_ options: CurlOptions, _ request: HTTPRequest) {
+  private func addHeaders(_ options: CurlOptions, _ request: FlowHTTPRequest) {
     let names = request.headers.map(\.name.lowercased)
     func lacks(_ name: StaticString) -> Bool { !names.contains { $0.equals(name) } }
     var cookies: [ByteString] = []
@@ -273,7 +275,7 @@ struct HTTPHop {
 
   /// Whether the server gets a line of the header that the program has given. Credentials count before a line of
   /// their own.
-  private func gives(_ header: HTTPHeader, of request: HTTPRequest) -> Bool {
+  private func gives(_ header: HTTPHeader, of request: FlowHTTPRequest) -> Bool {
     if request.authorization != nil, header.name.lowercased.equals("authorization") {
       return false
     }
@@ -285,7 +287,7 @@ struct HTTPHop {
   }
 
   /// Whether the body has a secret that the server may not get.
-  func hidesBody(of request: HTTPRequest) -> Bool {
+  func hidesBody(of request: FlowHTTPRequest) -> Bool {
     guard !isTrusted, hasBody else { return false }
     switch request.body {
     case .bytes(let bytes, _): return secrets.occur(inSent: bytes)

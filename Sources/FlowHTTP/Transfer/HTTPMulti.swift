@@ -7,7 +7,7 @@ internal import FlowSystem
 /// The library is called only here and in transfers, never from within one of its callbacks.
 final class HTTPMulti: LoopExtension, LoopJob {
   /// Holds its extensions until it is shut down.
-  unowned let loop: EventLoop
+  unowned let loop: FlowEventLoop
   /// The variables that name proxies.
   let environment = HTTPEnvironment()
   /// The code that responds to requests instead of servers; here, as each request asks for it.
@@ -52,7 +52,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
   /// The transfers of a loop; made for the first one.
   ///
   /// - Throws: The reason why there is no HTTP in this process.
-  static func of(_ loop: EventLoop) throws(FlowError) -> HTTPMulti {
+  static func of(_ loop: FlowEventLoop) throws(FlowError) -> HTTPMulti {
     if let multi = existing(of: loop) { return multi }
     if let problem = ccurl_load() { throw FlowError(.error, ByteString(cString: problem)) }
     guard !loop.isShutDown else {
@@ -65,11 +65,11 @@ final class HTTPMulti: LoopExtension, LoopJob {
   }
 
   /// The transfers of a loop that has had some.
-  static func existing(of loop: EventLoop) -> HTTPMulti? {
+  static func existing(of loop: FlowEventLoop) -> HTTPMulti? {
     loop.extensions[ObjectIdentifier(HTTPMulti.self)] as? HTTPMulti
   }
 
-  private init(_ loop: EventLoop) {
+  private init(_ loop: FlowEventLoop) {
     self.loop = loop
     limit = Self.room
     replacementSlot = loop.httpReplacementSlot

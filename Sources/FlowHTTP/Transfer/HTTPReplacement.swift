@@ -32,15 +32,15 @@ package final class ReplacedRequest {
   /// The whole URL with its query, without user and password.
   package let url: ByteString
   /// The request. After a redirect its URL and method don't count.
-  package let request: HTTPRequest
+  package let request: FlowHTTPRequest
   /// The lines of the header that the request's maker has given, with the credentials.
   package let headers: [(name: ByteString, value: ByteString)]
   /// The credentials; a bearer token is in the header, too.
-  package let credentials: HTTPRequest.Authorization?
+  package let credentials: FlowHTTPRequest.Authorization?
   /// Whether the body of the request is sent.
   package let hasBody: Bool
 
-  init(_ hop: HTTPHop, of request: HTTPRequest) {
+  init(_ hop: HTTPHop, of request: FlowHTTPRequest) {
     self.request = request
     method = hop.method
     url = hop.url.text
@@ -114,7 +114,7 @@ final class HTTPReplacementSlot: LoopExtension {
   func loopIsShutDown() { replacement = nil }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   private var existingSlot: HTTPReplacementSlot? {
     extensions[ObjectIdentifier(HTTPReplacementSlot.self)] as? HTTPReplacementSlot
   }

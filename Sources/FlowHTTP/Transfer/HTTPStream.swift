@@ -79,7 +79,7 @@ package final class HTTPStream {
   }
 
   /// Notifies the observer if there is something for it.
-  func notify(on loop: EventLoop) {
+  func notify(on loop: FlowEventLoop) {
     guard !bytes.isEmpty || end != nil, let observer else { return }
     self.observer = nil
     loop.enqueue(observer)
@@ -92,7 +92,7 @@ package final class HTTPBodyTask: ExternalTask<Void> {
   private var transfer: HTTPTransfer?
   private weak var stream: HTTPStream?
 
-  init(_ stream: HTTPStream, _ transfer: HTTPTransfer, on loop: EventLoop) {
+  init(_ stream: HTTPStream, _ transfer: HTTPTransfer, on loop: FlowEventLoop) {
     self.stream = stream
     self.transfer = transfer
     super.init(on: loop)

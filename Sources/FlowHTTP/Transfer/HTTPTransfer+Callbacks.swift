@@ -84,7 +84,7 @@ extension HTTPTransfer {
       }
     } else if request.streams {
       body.kind = .stream
-      let made = HTTPStream(partLimit: request.maxBytes ?? HTTPRequest.memoryLimit)
+      let made = HTTPStream(partLimit: request.maxBytes ?? FlowHTTPRequest.memoryLimit)
       newStream = made
       stream = made
       multi.touch(self)
@@ -105,7 +105,7 @@ extension HTTPTransfer {
   /// The most bytes of the body.
   private var limit: Int64? {
     switch body.kind {
-    case .memory: Int64(request.maxBytes ?? HTTPRequest.memoryLimit)
+    case .memory: Int64(request.maxBytes ?? FlowHTTPRequest.memoryLimit)
     case .file, .stream: request.maxBytes.map { Int64($0) }
     case .excerpt, .ignored: nil
     }
@@ -290,7 +290,7 @@ extension HTTPTransfer {
   func statusError() -> FlowError {
     let reason = head.reason.isEmpty ? "" : " " + head.reason
     var wait: Double?
-    if let text = HTTPResponse.header("retry-after", in: head.lines.all) {
+    if let text = FlowHTTPResponse.header("retry-after", in: head.lines.all) {
       wait = RetryAfter.seconds(text, now: Int64(time(nil)))
     }
     return .http(

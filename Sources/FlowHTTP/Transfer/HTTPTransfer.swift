@@ -7,12 +7,12 @@ internal import FlowSystem
 /// The callbacks of the library only note what has come; code that waits is notified after the library
 /// has returned. Confined to its loop's thread.
 final class HTTPTransfer {
-  let request: HTTPRequest
+  let request: FlowHTTPRequest
   let multi: HTTPMulti
   // Unchecked exclusivity: see HotPath.swift.
 
   /// Called once: with the response (of a stream: when its header is complete), or the error.
-  @exclusivity(unchecked) private var completion: ((Result<HTTPResponse, FlowError>) -> Void)?
+  @exclusivity(unchecked) private var completion: ((Result<FlowHTTPResponse, FlowError>) -> Void)?
   /// Called at the end of a stream whose response was delivered.
   @exclusivity(unchecked) var onStreamEnd: ((FlowError?) -> Void)?
   /// Called when the transfer doesn't use its place any more.
@@ -60,8 +60,8 @@ final class HTTPTransfer {
 
   /// - Throws: The mistake in the request.
   init(
-    _ request: HTTPRequest, on multi: HTTPMulti, requester: ObjectIdentifier?,
-    completion: @escaping (Result<HTTPResponse, FlowError>) -> Void
+    _ request: FlowHTTPRequest, on multi: HTTPMulti, requester: ObjectIdentifier?,
+    completion: @escaping (Result<FlowHTTPResponse, FlowError>) -> Void
   ) throws(HTTPMisuse) {
     if let misuse = request.misuse { throw misuse }
     self.request = request
@@ -72,7 +72,7 @@ final class HTTPTransfer {
     hop = try HTTPHop(request, hiding: multi.loop.secrets)
   }
 
-  var loop: EventLoop { multi.loop }
+  var loop: FlowEventLoop { multi.loop }
 
   /// `GET https://api.example/items`, for messages.
   var title: ByteString { "\(hop.method) \(loop.secrets.redacted(url: hop.url.shown))" }
@@ -317,8 +317,8 @@ final class HTTPTransfer {
     end(body.kind == .stream ? nil : .success(response(stream: nil)))
   }
 
-  private func response(stream: HTTPStream?) -> HTTPResponse {
-    HTTPResponse(
+  private func response(stream: HTTPStream?) -> FlowHTTPResponse {
+    FlowHTTPResponse(
       status: head.status, url: hop.url.text, lines: head.lines,
       body: ByteString(body.bytes), saved: body.kind == .file ? request.save : nil,
       bodySize: body.kind == .file ? download?.size ?? body.size : body.size,
@@ -359,7 +359,7 @@ final class HTTPTransfer {
     deadlineTimer = nil
   }
 
-  private func end(_ outcome: Result<HTTPResponse, FlowError>?) {
+  private func end(_ outcome: Result<FlowHTTPResponse, FlowError>?) {
     guard !hasEnded else { return }
     hasEnded = true
     multi.forget(self)
@@ -383,7 +383,7 @@ final class HTTPTransfer {
     task = nil
   }
 
-  private func complete(_ outcome: Result<HTTPResponse, FlowError>) {
+  private func complete(_ outcome: Result<FlowHTTPResponse, FlowError>) {
     let completion = completion
     self.completion = nil
     completion?(outcome)

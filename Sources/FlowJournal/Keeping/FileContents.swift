@@ -85,7 +85,7 @@ final class FileContents {
 /// The reading of files whose content a decision about an op depends on, or that an op has made.
 final class FileReading: KeptReading {
   private let files: FileContents
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
   private let paths: [ByteString]
   /// The contents of the files, with what was known before.
   private var contents: [ByteString: FileContent]
@@ -93,7 +93,7 @@ final class FileReading: KeptReading {
 
   /// The reading of files for a work that has read those of `earlier` before.
   init(
-    _ paths: Set<ByteString>, _ files: FileContents, on loop: EventLoop,
+    _ paths: Set<ByteString>, _ files: FileContents, on loop: FlowEventLoop,
     after earlier: FileReading? = nil
   ) {
     self.paths = paths.sorted()

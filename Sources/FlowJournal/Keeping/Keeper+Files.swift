@@ -75,7 +75,7 @@ extension Keeper {
 
   /// Reads files that an op has made, or depends on; calls `then` on the loop's thread, perhaps at once.
   func readFiles(
-    at paths: Set<ByteString>, on loop: EventLoop,
+    at paths: Set<ByteString>, on loop: FlowEventLoop,
     then: @escaping (Result<[ByteString: FileContent], FlowError>) -> Void
   ) {
     var unread: Set<ByteString> = []

@@ -437,7 +437,7 @@ package final class Keeper: RunKeeper, MessageKeeper {
 
   /// Writes the start of an execution, unless it has ended by the next turn of the loop: then its end says all, and a
   /// crash before that turn would lose both.
-  private func noteStart(_ keeping: OpKeeping, on loop: EventLoop) {
+  private func noteStart(_ keeping: OpKeeping, on loop: FlowEventLoop) {
     begun.append(keeping)
     if begun.count > 1 { return }
     loop.enqueue { [weak self] in
@@ -486,7 +486,7 @@ package final class Keeper: RunKeeper, MessageKeeper {
   }
 
   /// The time of a loop in seconds since 1970.
-  static func time(on loop: EventLoop) -> Double {
+  static func time(on loop: FlowEventLoop) -> Double {
     Double(loop.timeSource.wallBase &+ loop.now()) / 1e9
   }
 }

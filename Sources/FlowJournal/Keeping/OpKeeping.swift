@@ -28,7 +28,7 @@ final class OpKeeping: KeptExecution {
 
   /// Why its code can't be compared.
   private let codeProblem: ByteString?
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
 
   let wasInterrupted: Bool
   /// How many kept ops are around it.

@@ -12,7 +12,7 @@ extension JournalStore {
   /// - Returns: The run, without records.
   /// - Throws: A `FlowError` when the store can't be written.
   package func begin(
-    script: ByteString, words: [ByteString], on loop: EventLoop
+    script: ByteString, words: [ByteString], on loop: FlowEventLoop
   ) throws(FlowError) -> KeptRun {
     try begin(script: script, words: words, on: loop) { _, _ in nil }
   }
@@ -20,7 +20,7 @@ extension JournalStore {
   /// Begins a run; `claim` is called before it is in the store, with its id and what it begins with. The id has at least
   /// so many letters and digits after the first one.
   func begin(
-    script: ByteString, words: [ByteString], on loop: EventLoop, nameLength: Int = 3,
+    script: ByteString, words: [ByteString], on loop: FlowEventLoop, nameLength: Int = 3,
     claim: (ByteString, MirrorMessage.Head) throws(FlowError) -> MirrorTarget?
   ) throws(FlowError) -> KeptRun {
     try checkWritable()
@@ -69,14 +69,14 @@ extension JournalStore {
   /// - Throws: A `FlowError`; its `storeProblem` is `held` when a process is executing the run, `missing`
   ///   when there is no run of that id for the script, `damaged` when a record isn't what was written.
   package func resume(
-    _ id: ByteString?, script: ByteString, on loop: EventLoop
+    _ id: ByteString?, script: ByteString, on loop: FlowEventLoop
   ) throws(FlowError) -> KeptRun? {
     try resume(id, script: script, on: loop) { _ in nil }
   }
 
   /// Continues a run; `claim` is called before this process is noted in the store.
   func resume(
-    _ id: ByteString?, script: ByteString, on loop: EventLoop,
+    _ id: ByteString?, script: ByteString, on loop: FlowEventLoop,
     claim: (RunRow) throws(FlowError) -> MirrorTarget?
   ) throws(FlowError) -> KeptRun? {
     try checkWritable()

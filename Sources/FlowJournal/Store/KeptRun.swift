@@ -34,7 +34,7 @@ package final class KeptRun {
   /// How many transactions this process has given to the disk for the run.
   package var transactions: Int { writer.transactions }
 
-  let loop: EventLoop
+  let loop: FlowEventLoop
   private let writer: RunWriter
   private let completions: RunCompletions
   // Unchecked exclusivity, here and below: see `OpKeeping`.
@@ -50,7 +50,7 @@ package final class KeptRun {
 
   init(
     id: ByteString, number: Int64, epoch: Int64, seed: UInt64, records: [OpRecord],
-    mirror: MirrorTarget?, of store: JournalStore, on loop: EventLoop
+    mirror: MirrorTarget?, of store: JournalStore, on loop: FlowEventLoop
   ) {
     self.id = id
     self.epoch = epoch

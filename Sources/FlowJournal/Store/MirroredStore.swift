@@ -52,7 +52,7 @@ package final class MirroredStore {
   // MARK: Beginning and continuing
 
   /// Begins a run that this process executes.
-  package func begin(words: [ByteString], on loop: EventLoop) throws(FlowError) -> KeptRun {
+  package func begin(words: [ByteString], on loop: FlowEventLoop) throws(FlowError) -> KeptRun {
     // Other computers may have begun runs that this store doesn't know.
     try store.begin(script: mirror.script, words: words, on: loop, nameLength: 6) {
       id, head throws(FlowError) in
@@ -75,7 +75,7 @@ package final class MirroredStore {
   /// - Returns: The run with its records; nil when the script has no unfinished run.
   /// - Throws: A `FlowError`; its `storeProblem` is `held` when a process is executing the run, `missing`
   ///   when there is no run of that id for the script, `damaged` when a record isn't what was written.
-  package func resume(_ id: ByteString?, on loop: EventLoop) throws(FlowError) -> KeptRun? {
+  package func resume(_ id: ByteString?, on loop: FlowEventLoop) throws(FlowError) -> KeptRun? {
     let found = if let id { try entry(id) } else { try lastUnfinished() }
     guard let entry = found else { return nil }
     try refuseIfExecuted(entry)

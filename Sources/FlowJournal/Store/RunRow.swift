@@ -97,7 +97,7 @@ final class RunCompletions: LoopExtension {
   private var last: UInt64 = 0
 
   /// The completions of a loop; made when they are first needed.
-  static func of(_ loop: EventLoop) -> RunCompletions {
+  static func of(_ loop: FlowEventLoop) -> RunCompletions {
     let key = ObjectIdentifier(RunCompletions.self)
     if let present = loop.extensions[key] as? RunCompletions { return present }
     let made = RunCompletions()

@@ -54,7 +54,7 @@ package protocol LimitJob: LoopJob {}
 /// A job that keeps track itself whether it is pending, which saves its loop a `LoopTimer`.
 package protocol TimedJob: LoopJob {
   /// Whether the job is to run when its time comes. When that changes before its time,
-  /// `EventLoop.noteCancelledTimer` has to be called once.
+  /// `FlowEventLoop.noteCancelledTimer` has to be called once.
   var isPending: Bool { get }
   /// Called when its time has come, or the loop is shut down; after that it isn't pending. Returns
   /// the job to run.

@@ -38,7 +38,7 @@ package final class FileWatch: LoopJob {
   /// The result of a wait: a change, or nil at the end of the watch.
   package typealias Outcome = Result<FileChange?, SystemError>
 
-  package let loop: EventLoop
+  package let loop: FlowEventLoop
   private var tree: WatchedTree
   /// nil once it is closed.
   private var inotify: Inotify?
@@ -63,7 +63,7 @@ package final class FileWatch: LoopJob {
   private static let changeLimit = 4096
 
   /// Continues a watch on a loop.
-  package init(_ start: FileWatchStart, on loop: EventLoop) {
+  package init(_ start: FileWatchStart, on loop: FlowEventLoop) {
     loop.checkThread()
     self.loop = loop
     inotify = start.inotify

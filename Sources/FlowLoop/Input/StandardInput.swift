@@ -5,7 +5,7 @@ internal import FlowSystem
 /// It takes from the buffer of the C library's stdin what it needs and no more, so `io.read` continues
 /// where it has stopped. Requests are served one after another. On the loop's thread.
 package final class StandardInput: LoopJob {
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   private var waiting: [InputRead] = []
   private var watch: DescriptorWatch?
   /// Set while the input is watched.
@@ -30,7 +30,7 @@ package final class StandardInput: LoopJob {
   /// more in the buffer than it uses, and the descriptor isn't readable then.
   private static let recheckInterval = Duration.milliseconds(50)
 
-  init(_ loop: EventLoop) {
+  init(_ loop: FlowEventLoop) {
     self.loop = loop
   }
 
@@ -278,7 +278,7 @@ package final class StandardInput: LoopJob {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The standard input of the process, read without blocking this loop. Only one loop of a process may
   /// read it at a time.
   package var standardInput: StandardInput {

@@ -9,7 +9,7 @@ public final class Mailbox: @unchecked Sendable {
   // A pthread mutex rather than `Mutex`, because the thread sanitizer knows it; it must not move, so
   // it has memory of its own, from init to deinit.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private var queue: [@Sendable (EventLoop) -> Void] = []
+  private var queue: [@Sendable (FlowEventLoop) -> Void] = []
   /// Readable after the loop has been woken. An eventfd: a signal handler may also wake the loop,
   /// by writing eight bytes that aren't all zero. It is -1 while the process has no descriptor
   /// left; the loop then checks for work every millisecond, and opens one as soon as it can. See
@@ -54,13 +54,13 @@ public final class Mailbox: @unchecked Sendable {
   }
 
   /// Has the loop run `work` on its thread, soon, in the order of posting; wakes it when it sleeps.
-  public func post(_ work: @escaping @Sendable (EventLoop) -> Void) {
+  public func post(_ work: @escaping @Sendable (FlowEventLoop) -> Void) {
     pthread_mutex_lock(mutex)
     append(work)
   }
 
   /// Posts `work` unless the loop will never run it; returns whether it was posted.
-  package func postIfOpen(_ work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
+  package func postIfOpen(_ work: @escaping @Sendable (FlowEventLoop) -> Void) -> Bool {
     pthread_mutex_lock(mutex)
     if isClosed {
       pthread_mutex_unlock(mutex)
@@ -71,7 +71,7 @@ public final class Mailbox: @unchecked Sendable {
   }
 
   /// Called with the lock held, and releases the lock.
-  private func append(_ work: @escaping @Sendable (EventLoop) -> Void) {
+  private func append(_ work: @escaping @Sendable (FlowEventLoop) -> Void) {
     queue.append(work)
     let wasFilled = isFilled.exchange(true, ordering: .acquiringAndReleasing)
     pthread_mutex_unlock(mutex)
@@ -106,7 +106,7 @@ public final class Mailbox: @unchecked Sendable {
 
   var mayHaveWork: Bool { isFilled.load(ordering: .acquiring) }
 
-  func takeAll() -> [@Sendable (EventLoop) -> Void] {
+  func takeAll() -> [@Sendable (FlowEventLoop) -> Void] {
     pthread_mutex_lock(mutex)
     let taken = queue
     queue = []

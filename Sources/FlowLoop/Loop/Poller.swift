@@ -144,7 +144,7 @@ final class Poller {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Runs `job` again and again while a descriptor is ready, until the watch is ended. Meanwhile
   /// the loop isn't stalled, and a virtual clock doesn't advance.
   ///

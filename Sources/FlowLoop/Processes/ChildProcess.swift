@@ -11,7 +11,7 @@ package final class ChildProcess: ProcessLineSource {
 
   /// The program and its arguments.
   package let request: ProcessRequest
-  unowned let loop: EventLoop
+  unowned let loop: FlowEventLoop
   private var completion: Completion?
   /// The reason for its stop.
   private(set) var cancellation: (any Error)?
@@ -53,7 +53,7 @@ package final class ChildProcess: ProcessLineSource {
   /// The object that has started it, if it is known. Unowned: that object lives until the end.
   package unowned(unsafe) var starter: AnyObject?
 
-  init(_ request: ProcessRequest, on loop: EventLoop, completion: @escaping Completion) {
+  init(_ request: ProcessRequest, on loop: FlowEventLoop, completion: @escaping Completion) {
     self.request = request
     self.loop = loop
     self.completion = completion

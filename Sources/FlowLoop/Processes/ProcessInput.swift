@@ -19,7 +19,7 @@ package protocol ProcessInputWriter: AnyObject {
 
 /// The bytes for a program's standard input, written as the program reads them.
 final class ProcessInput: LoopJob {
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   /// -1 before the program has been started, and after the end.
   private var descriptor: Int32 = -1
   private var bytes: [UInt8] = []
@@ -42,7 +42,7 @@ final class ProcessInput: LoopJob {
   static let bound = 1 << 16
 
   /// The whole input, or nil for one that is written in parts.
-  init(_ bytes: ByteString?, on loop: EventLoop) {
+  init(_ bytes: ByteString?, on loop: FlowEventLoop) {
     self.loop = loop
     endsAfterBytes = bytes != nil
     self.bytes = bytes?.bytes ?? []

@@ -31,7 +31,7 @@ final class ProcessOutput: LoopJob {
   var isAtEnd: Bool { descriptor < 0 }
 
   /// Begins or continues to read.
-  func watch(on loop: EventLoop) throws(SystemError) {
+  func watch(on loop: FlowEventLoop) throws(SystemError) {
     if !isAtEnd, watch == nil { watch = try loop.watch(descriptor, self) }
   }
 

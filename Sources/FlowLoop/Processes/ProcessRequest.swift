@@ -39,7 +39,7 @@ public struct ProcessRequest: Sendable {
   /// The time between SIGTERM and SIGKILL when it is stopped.
   public var gracePeriod: Duration = .seconds(1)
 
-  /// The object that it runs for; see `EventLoop.cancelProcesses(of:)`.
+  /// The object that it runs for; see `FlowEventLoop.cancelProcesses(of:)`.
   package var owner: ObjectIdentifier?
 
   /// Makes a request to run a program, with these bytes as its input, or none.

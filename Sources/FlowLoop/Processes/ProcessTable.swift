@@ -2,7 +2,7 @@ internal import FlowSystem
 
 /// The programs of a loop: those that run, and those that wait for room.
 package final class ProcessTable: LoopPrograms {
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   private var running: [ObjectIdentifier: ChildProcess] = [:]
   private var waiting = FIFO<ChildProcess>()
   /// Those whose input is a named pipe that nobody has written to.
@@ -18,7 +18,7 @@ package final class ProcessTable: LoopPrograms {
   private var guest: ChildProcess?
   private var stopTimer: LoopTimer?
 
-  init(_ loop: EventLoop) {
+  init(_ loop: FlowEventLoop) {
     self.loop = loop
   }
 
@@ -323,7 +323,7 @@ private final class CStrings {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The child processes of the loop; the table is made for the first one.
   package var processes: ProcessTable {
     if let table = programs as? ProcessTable { return table }

@@ -2,7 +2,7 @@ internal import Synchronization
 internal import FlowSystem
 
 /// Counts the bytes that are held for the code of a loop, outside of its own memory; see
-/// `EventLoop.memoryMeter`.
+/// `FlowEventLoop.memoryMeter`.
 package protocol MemoryMeter: AnyObject {
   /// Adds bytes, on the loop's thread.
   ///

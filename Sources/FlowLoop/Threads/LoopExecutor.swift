@@ -1,11 +1,11 @@
 /// Runs the code of actors on the thread of an event loop, between the jobs of the loop and in the order in
 /// which it becomes ready.
 ///
-/// `EventLoop.executor` is the one of a loop. After the loop was shut down, the code runs on another
+/// `FlowEventLoop.executor` is the one of a loop. After the loop was shut down, the code runs on another
 /// thread instead, one piece at a time, so that nobody waits for an actor for ever; the loop can't be used then.
 // The monitor guards the jobs and the flags; the loop is touched on its own thread only.
 public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
-  private let identity: EventLoop.Identity
+  private let identity: FlowEventLoop.Identity
   private let mailbox: Mailbox
   private let monitor = Monitor()
   private var jobs: [UnownedJob] = []
@@ -14,9 +14,9 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
   private var isRunning = false
   private var isDetached = false
   // Safe: the loop detaches it in its deinit.
-  private unowned(unsafe) var loop: EventLoop?
+  private unowned(unsafe) var loop: FlowEventLoop?
 
-  fileprivate init(_ loop: EventLoop) {
+  fileprivate init(_ loop: FlowEventLoop) {
     identity = loop.identity
     mailbox = loop.mailbox
     self.loop = loop
@@ -85,7 +85,7 @@ extension LoopExecutor: LoopExtension {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The executor for actors whose code runs on this loop's thread; called on that thread.
   ///
   /// The code runs while the loop turns. It doesn't keep the loop from being idle.
@@ -99,7 +99,7 @@ extension EventLoop {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Runs `work` on another thread, and then `done` with its result on the loop, as a job.
   ///
   /// Until then the loop isn't stalled, and a virtual clock doesn't advance. Without a queue the work may block,
@@ -168,7 +168,7 @@ extension FlowActor {
   /// The loop of the thread, for code of the actor.
   ///
   /// Throws a `SystemError` when the thread was shut down.
-  public var loop: EventLoop {
+  public var loop: FlowEventLoop {
     get throws { try thread.core.currentLoop() }
   }
 }

@@ -37,7 +37,7 @@ public final class LoopThread: Sendable {
   ///   - makeLoop: Makes the loop, on the thread.
   /// - Throws: A `SystemError` if the system gives no thread, or no descriptor to wake the loop.
   package init(
-    name: String, makingLoop makeLoop: @escaping @Sendable () -> EventLoop
+    name: String, makingLoop makeLoop: @escaping @Sendable () -> FlowEventLoop
   ) throws(SystemError) {
     core = LoopThreadCore(name)
     (mailbox, executor) = try core.start(makeLoop)
@@ -56,7 +56,7 @@ public final class LoopThread: Sendable {
   /// - Returns: Whether the thread takes the work: not after a shutdown has begun. Work that was taken shortly
   ///   before may still be dropped by the end of the thread.
   @discardableResult
-  public func run(_ work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
+  public func run(_ work: @escaping @Sendable (FlowEventLoop) -> Void) -> Bool {
     core.phase == .running && mailbox.postIfOpen(work)
   }
 
@@ -65,7 +65,7 @@ public final class LoopThread: Sendable {
   ///
   /// - Returns: Whether it will be called: not if the thread has already come to its end.
   @discardableResult
-  public func atEnd(_ work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
+  public func atEnd(_ work: @escaping @Sendable (FlowEventLoop) -> Void) -> Bool {
     core.add(atEnd: work)
   }
 
@@ -73,7 +73,7 @@ public final class LoopThread: Sendable {
   ///
   /// New work is refused at once. Running work continues for `grace`, or until nothing can come any more; then it
   /// is cancelled, and its cleanups have as long again. Work that still runs then is abandoned, as by
-  /// `EventLoop.shutdown`. A body that never returns to the loop keeps the thread, and this waits.
+  /// `FlowEventLoop.shutdown`. A body that never returns to the loop keeps the thread, and this waits.
   ///
   /// Further calls wait for the same end; the shortest grace holds. On the thread itself this doesn't wait.
   public func shutdown(grace: Duration = defaultGrace) async {
@@ -110,13 +110,13 @@ package final class LoopThreadCore: @unchecked Sendable {
   private let monitor = Monitor()
   private let storedPhase = Atomic<Phase>(.running)
   private var thread: pthread_t?
-  private var loop: EventLoop?
+  private var loop: FlowEventLoop?
   private var mailbox: Mailbox?
   private var startError: SystemError?
-  private var makeLoop: (@Sendable () -> EventLoop)?
+  private var makeLoop: (@Sendable () -> FlowEventLoop)?
   private var hasEnded = false
   private var waiters: [CheckedContinuation<Void, Never>] = []
-  private var endings: [@Sendable (EventLoop) -> Void] = []
+  private var endings: [@Sendable (FlowEventLoop) -> Void] = []
   private var cancellers: [@Sendable () -> Void] = []
   /// The time of each phase after the request to shut down, in nanoseconds.
   private var grace: Int64 = 0
@@ -135,7 +135,7 @@ package final class LoopThreadCore: @unchecked Sendable {
   }
 
   /// The loop, on its thread.
-  package func currentLoop() throws(SystemError) -> EventLoop {
+  package func currentLoop() throws(SystemError) -> FlowEventLoop {
     guard isCurrent, let loop else { throw endError }
     return loop
   }
@@ -148,7 +148,7 @@ package final class LoopThreadCore: @unchecked Sendable {
   // MARK: Start
 
   func start(
-    _ makeLoop: @escaping @Sendable () -> EventLoop
+    _ makeLoop: @escaping @Sendable () -> FlowEventLoop
   ) throws(SystemError) -> (Mailbox, LoopExecutor) {
     self.makeLoop = makeLoop
     do throws(SystemError) {
@@ -176,7 +176,7 @@ package final class LoopThreadCore: @unchecked Sendable {
     end(loop)
   }
 
-  private func begin() -> EventLoop? {
+  private func begin() -> FlowEventLoop? {
     let make = makeLoop
     makeLoop = nil
     guard let loop = make?() else { return nil }
@@ -206,7 +206,7 @@ package final class LoopThreadCore: @unchecked Sendable {
 
   // MARK: Course
 
-  private func serve(_ loop: EventLoop) {
+  private func serve(_ loop: FlowEventLoop) {
     while phase == .running {
       if loop.turn(mayBlock: true) == .idle, phase == .running { loop.mailbox.waitForMail() }
     }
@@ -217,7 +217,7 @@ package final class LoopThreadCore: @unchecked Sendable {
     while phase == .cancelling, loop.turn(mayBlock: true) != .idle {}
   }
 
-  private func end(_ loop: EventLoop) {
+  private func end(_ loop: FlowEventLoop) {
     var work = takeEndings()
     while !work.isEmpty {
       while let next = work.popLast() { next(loop) }
@@ -237,7 +237,7 @@ package final class LoopThreadCore: @unchecked Sendable {
   }
 
   /// The calls for the end. When there is none left, none is taken any more.
-  private func takeEndings() -> [@Sendable (EventLoop) -> Void] {
+  private func takeEndings() -> [@Sendable (FlowEventLoop) -> Void] {
     monitor.locked {
       if endings.isEmpty { storedPhase.store(.over, ordering: .releasing) }
       defer { endings = [] }
@@ -245,7 +245,7 @@ package final class LoopThreadCore: @unchecked Sendable {
     }
   }
 
-  func add(atEnd work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
+  func add(atEnd work: @escaping @Sendable (FlowEventLoop) -> Void) -> Bool {
     monitor.locked {
       if phase == .over { return false }
       endings.append(work)

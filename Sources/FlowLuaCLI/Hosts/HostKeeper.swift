@@ -7,7 +7,7 @@ internal import FlowSystem
 /// that ends. Its first line for the script is a `HostReply`; the others are lines for the user.
 final class HostKeeper {
   let plan: HostPlan
-  let loop: EventLoop
+  let loop: FlowEventLoop
   private var server: HostServer?
   private var settings: RemoteSettings?
   private var launches: [HostLaunch] = []
@@ -28,7 +28,7 @@ final class HostKeeper {
     if problem != 0 { throw SystemError(code: problem) }
     self.plan = plan
     if plan.server == nil { server = try HostServer(plan.address) }
-    loop = EventLoop()
+    loop = FlowEventLoop()
   }
 
   /// Works until the script ends; returns the exit status.

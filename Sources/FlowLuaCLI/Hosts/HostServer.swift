@@ -43,7 +43,7 @@ final class HostServer: ProcessLineReader {
 
   /// Starts it.
   func begin(
-    on loop: EventLoop, report: @escaping (Result<ByteString, SystemError>) -> Void
+    on loop: FlowEventLoop, report: @escaping (Result<ByteString, SystemError>) -> Void
   ) {
     self.report = report
     start(Self.programs[...], on: loop)
@@ -52,7 +52,7 @@ final class HostServer: ProcessLineReader {
     }
   }
 
-  private func start(_ programs: ArraySlice<ByteString>, on loop: EventLoop) {
+  private func start(_ programs: ArraySlice<ByteString>, on loop: FlowEventLoop) {
     guard let program = programs.first else { return }
     let request = ProcessRequest([program, "-c", folder + "/server.conf"])
     let child = loop.startChild(request) { [weak self] end in

@@ -215,7 +215,7 @@ final class NodeStarter {
   /// Begins to wait for the end of the input.
   ///
   /// - Throws: A `SystemError` for a file, which has no end to wait for.
-  func watch(on loop: EventLoop) throws(SystemError) {
+  func watch(on loop: FlowEventLoop) throws(SystemError) {
     watch = try loop.watch(input, InputEndJob(self))
   }
 

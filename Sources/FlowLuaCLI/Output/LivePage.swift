@@ -21,14 +21,14 @@ final class LivePage {
 
   private let path: ByteString
   /// Not retained: pages are made only as long as it exists.
-  private weak var loop: EventLoop?
+  private weak var loop: FlowEventLoop?
   private let source: Source
   private let target = Target()
   private var pace = LivePace()
   private var timer: LoopTimer?
 
   /// Begins; nothing is written before the first run.
-  init(_ path: ByteString, on loop: EventLoop, _ source: Source) {
+  init(_ path: ByteString, on loop: FlowEventLoop, _ source: Source) {
     self.path = path
     self.loop = loop
     self.source = source

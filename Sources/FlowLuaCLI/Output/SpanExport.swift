@@ -90,12 +90,12 @@ enum SpanExport {
     var seconds = given.map { $0 > 0 ? min($0 / 1000, 3600) : patience } ?? patience
     if flowsystem_was_asked_to_end() { seconds = min(seconds, patienceAfterSignal) }
     // The script's own loop may be in the midst of something.
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     defer { loop.shutdown() }
     let end = loop.now().later(by: Int64(seconds * 1e9))
     var rejected: UInt64 = 0
     for text in RunOTLP.texts(of: runs, trace, resource, limit: requestSize) {
-      var request = HTTPRequest(literal(url))
+      var request = FlowHTTPRequest(literal(url))
       request.method = "POST"
       request.body = .bytes(text, type: "application/json")
       request.headers = headers.map { HTTPHeader($0.name, $0.value, isSecret: true) }
@@ -118,7 +118,7 @@ enum SpanExport {
 
   /// Sends a request, and again while the collector is busy; returns the body of the response.
   private static func send(
-    _ request: HTTPRequest, until end: Int64, on loop: EventLoop
+    _ request: FlowHTTPRequest, until end: Int64, on loop: FlowEventLoop
   ) throws -> ByteString {
     var body: ByteString = ""
     var attempts = 1

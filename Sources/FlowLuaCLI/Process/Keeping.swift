@@ -182,7 +182,7 @@ final class Keeping {
       messages.host.map { messages.reportFailures(of: $0) } ?? false
     }
     let isDone = endRehearsal()
-    EventLoop.endPrograms()
+    FlowEventLoop.endPrograms()
     exit(isDone && hasFailure != true ? 0 : 1)
   }
 
@@ -286,7 +286,7 @@ final class Keeping {
   /// Ends the process because of a mistake of the command line.
   private static func end(because mistake: ByteString) -> Never {
     messages?.say(mistake)
-    EventLoop.endPrograms()
+    FlowEventLoop.endPrograms()
     exit(2)
   }
 

@@ -156,7 +156,7 @@ final class Monitors: RunMonitor {
     Output.write("checked \(what); \(position) \(reason)\n", toError: options.printsJSON)
     if let host = messages.host, messages.reportFailures(of: host) { hasFailed = true }
     finish()
-    EventLoop.endPrograms()
+    FlowEventLoop.endPrograms()
     exit(hasFailed ? 1 : 0)
   }
 

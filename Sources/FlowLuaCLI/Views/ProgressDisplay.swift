@@ -60,7 +60,7 @@ final class ProgressDisplay: ProgressTree.Observer {
   }
 
   /// Begins to show the runs of a loop.
-  func watch(_ loop: EventLoop) {
+  func watch(_ loop: FlowEventLoop) {
     let tree = ProgressTree(of: loop)
     tree.observer = self
     self.tree = tree
@@ -183,7 +183,7 @@ final class ProgressDisplay: ProgressTree.Observer {
 /// every ten seconds one for the execution that matters most.
 final class PlainProgress: ProgressTree.Observer {
   private var tree: ProgressTree?
-  private var loop: EventLoop?
+  private var loop: FlowEventLoop?
   private let lines: ProgressLines
   /// When the first run that is in progress started, and the time of the next line, in nanoseconds of the
   /// loop's clock.
@@ -198,7 +198,7 @@ final class PlainProgress: ProgressTree.Observer {
   }
 
   /// Begins to show the runs of a loop.
-  func watch(_ loop: EventLoop) {
+  func watch(_ loop: FlowEventLoop) {
     let tree = ProgressTree(of: loop)
     tree.observer = self
     self.tree = tree

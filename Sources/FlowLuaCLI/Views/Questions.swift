@@ -5,7 +5,7 @@ internal import FlowSystem
 /// Asks a person at the terminal what runs wait for, one question at a time.
 final class Questions {
   /// Safe: the loop and this live as long as the process.
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   private let center: MessageCenter
   private var current: (wait: MessageWait, read: InputRead)?
   /// Whether the terminal has ended its input.
@@ -15,7 +15,7 @@ final class Questions {
   /// Whether a person can be asked.
   static var isPossible: Bool { isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0 }
 
-  init(_ loop: EventLoop) {
+  init(_ loop: FlowEventLoop) {
     self.loop = loop
     center = loop.messages
     center.onChange = { [weak self] in self?.update() }

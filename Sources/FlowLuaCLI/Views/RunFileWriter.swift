@@ -232,7 +232,7 @@ enum GraphFileWriter {
 
   /// Runs Graphviz to draw a graph.
   private static func draw(_ dot: ByteString, _ path: ByteString) throws(Failure) -> ByteString {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     let request = ProcessRequest(["dot", "-Tsvg"], stdin: dot)
     var outcome: Result<ProcessResult, FlowError>?
     loop.startProcess(request) { outcome = $0 }

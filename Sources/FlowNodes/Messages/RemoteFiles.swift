@@ -185,7 +185,7 @@ extension WorkerDeclaration: ByteRecord {
 /// The objects that it has stored are deleted when the script ends. Confined to the thread of the host's loop.
 final class RemoteUploads {
   private let objects: ObjectStore
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
   private let shared: RemoteSharedFolders
   /// The hashes of files as they were, so that one that didn't change isn't read again.
   private var hashes: [ByteString: (stamp: FileStamp, hash: ByteString)] = [:]
@@ -199,7 +199,7 @@ final class RemoteUploads {
   /// The most bytes of a file that is sent although nodes may have it: that costs less than the question.
   private static let smallSize: Int64 = 1 << 20
 
-  init(_ objects: ObjectStore, _ loop: EventLoop, _ shared: RemoteSharedFolders) {
+  init(_ objects: ObjectStore, _ loop: FlowEventLoop, _ shared: RemoteSharedFolders) {
     self.objects = objects
     self.loop = loop
     self.shared = shared
@@ -292,14 +292,14 @@ final class OncePerKey<Key: Hashable, Value> {
   }
 
   // Unowned: its owner belongs to the loop.
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   private let keepsValues: Bool
   private var works: [Key: Work] = [:]
 
   /// - Parameters:
   ///   - loop: The loop.
   ///   - keepsValues: Whether a value stays after those have it who waited.
-  init(_ loop: EventLoop, keepsValues: Bool = true) {
+  init(_ loop: FlowEventLoop, keepsValues: Bool = true) {
     self.loop = loop
     self.keepsValues = keepsValues
   }

@@ -19,7 +19,7 @@ struct RemoteSecrets {
   /// - Parameters:
   ///   - settings: How this process has connected.
   ///   - loop: Its loop, whose secrets are also those of its workers.
-  init(_ settings: RemoteSettings, _ loop: EventLoop) {
+  init(_ settings: RemoteSettings, _ loop: FlowEventLoop) {
     texts = settings.protectsSecrets ? nil : loop.secrets
   }
 

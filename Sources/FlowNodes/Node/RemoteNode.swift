@@ -26,7 +26,7 @@ package final class RemoteNode {
   }
 
   let host: ScriptHost
-  private var loop: EventLoop { host.loop }
+  private var loop: FlowEventLoop { host.loop }
   let queue: RemoteQueue
   let files: RemoteNodeFiles
   private let info: RemoteNodeInfo

@@ -16,7 +16,7 @@ final class RemoteNodeFiles {
   }
 
   private let objects: ObjectStore
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
   private let node: ByteString
   /// The folder of the cache; nil if the environment names none.
   private let folder: ByteString?
@@ -27,7 +27,7 @@ final class RemoteNodeFiles {
   private var count: UInt64 = 0
 
   init(
-    _ objects: ObjectStore, _ loop: EventLoop, _ node: ByteString, cache folder: ByteString?
+    _ objects: ObjectStore, _ loop: FlowEventLoop, _ node: ByteString, cache folder: ByteString?
   ) {
     self.objects = objects
     self.loop = loop

@@ -14,13 +14,13 @@ extension [RemoteReport.News] {
 /// Gets the files of a job that has ended from the server. Confined to the thread of the host's loop.
 final class RemoteDelivery {
   private let objects: ObjectStore
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
   private let node: ByteString
   /// The temporary folder with those files that don't go below the folder of the process.
   private var folder: ByteString?
   private var count = 0
 
-  init(_ objects: ObjectStore, _ loop: EventLoop, from node: ByteString) {
+  init(_ objects: ObjectStore, _ loop: FlowEventLoop, from node: ByteString) {
     self.objects = objects
     self.loop = loop
     self.node = node

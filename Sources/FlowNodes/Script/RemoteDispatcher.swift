@@ -18,7 +18,7 @@ final class RemoteDispatcher {
 
   // Unowned: the host owns its dispatcher.
   private unowned let host: ScriptHost
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   private let settings: RemoteSettings
   /// The id of the script for nodes.
   private let id: ByteString

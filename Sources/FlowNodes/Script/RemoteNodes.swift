@@ -122,7 +122,7 @@ extension RemoteNodes {
 
   /// Asks which nodes are there, and waits a second for their answers.
   package static func ask(
-    _ settings: RemoteSettings, on loop: EventLoop
+    _ settings: RemoteSettings, on loop: FlowEventLoop
   ) async throws(FlowError) -> [Answer] {
     let seal = try settings.seal()
     let queue = try await RemoteQueue.open(

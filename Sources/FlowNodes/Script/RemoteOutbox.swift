@@ -15,7 +15,7 @@ final class RemoteOutbox {
   private let script: ByteString
   private let nodes: RemoteNodes
   // Unowned: the host keeps it as long as its jobs.
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   /// Makes the message of a job; nil if it isn't to be executed any more.
   private let message: (Job) -> [UInt8]?
   /// Called with jobs that the server doesn't take.
@@ -84,7 +84,7 @@ final class RemoteOutbox {
   ///   - message: Makes the message of a job; nil if it isn't to be executed any more.
   ///   - failed: Called with each job that the server doesn't take.
   init(
-    _ queue: RemoteQueue, _ script: ByteString, _ nodes: RemoteNodes, _ loop: EventLoop,
+    _ queue: RemoteQueue, _ script: ByteString, _ nodes: RemoteNodes, _ loop: FlowEventLoop,
     message: @escaping (Job) -> [UInt8]?, failed: @escaping (Job, FlowError) -> Void
   ) {
     self.queue = queue

@@ -17,7 +17,7 @@ extension RunMirror {
 
 /// A connection to servers of NATS that keep runs. It has a loop of its own, which runs only within its calls.
 private final class NATSMirror: MirrorConnection {
-  private let loop = EventLoop()
+  private let loop = FlowEventLoop()
   private let stream: KeepStream
   private let settings: RemoteSettings
   private var isClosed = false
@@ -50,7 +50,7 @@ private final class NATSMirror: MirrorConnection {
   var place: ByteString { settings.place }
 
   private static func wait<Value>(
-    on loop: EventLoop, _ body: @escaping () async throws -> Value
+    on loop: FlowEventLoop, _ body: @escaping () async throws -> Value
   ) throws(FlowError) -> Value {
     var result: Result<Value, FlowError>?
     loop.perform(body) { result = $0 }
@@ -192,11 +192,11 @@ private final class NATSMirror: MirrorConnection {
 
 /// Signs of life while a call waits.
 private final class Beats {
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
   private let beat: () -> Void
   private var timer: LoopTimer?
 
-  init(_ loop: EventLoop, _ beat: @escaping () -> Void) {
+  init(_ loop: FlowEventLoop, _ beat: @escaping () -> Void) {
     self.loop = loop
     self.beat = beat
     schedule()

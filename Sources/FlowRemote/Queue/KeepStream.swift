@@ -45,7 +45,7 @@ package final class KeepStream {
 
   /// Connects, and makes the stream and its bucket unless they are there.
   package static func open(
-    _ settings: NATSSettings, seal: RemoteSeal?, on loop: EventLoop
+    _ settings: NATSSettings, seal: RemoteSeal?, on loop: FlowEventLoop
   ) async throws(FlowError) -> KeepStream {
     try await NATSConnection.open(settings, bucket: bucket, on: loop) { stream, objects in
       var settings = StreamSettings(name, subjects: ["flowlua.keep.>"])

@@ -61,7 +61,7 @@ extension NATSConnection {
   /// - Throws: The error of the server, or the connection's.
   /// - Returns: It.
   static func open<Value>(
-    _ settings: NATSSettings, bucket: ByteString, on loop: EventLoop,
+    _ settings: NATSSettings, bucket: ByteString, on loop: FlowEventLoop,
     _ prepare: (JetStream, ObjectStore) async throws -> Value
   ) async throws(FlowError) -> Value {
     let connection = try await connect(settings, on: loop)

@@ -80,7 +80,7 @@ package final class RemoteQueue {
   /// - Throws: The error of the server, or the connection's.
   /// - Returns: The queue.
   package static func open(
-    _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: EventLoop
+    _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: FlowEventLoop
   ) async throws(FlowError) -> RemoteQueue {
     var work = StreamSettings(Self.work, subjects: ["flowlua.work.>"])
     work.retention = .workQueue

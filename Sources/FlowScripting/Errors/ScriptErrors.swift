@@ -393,7 +393,7 @@ extension LuaError: ErrorWithKind {
 
 extension FlowError {
   /// The error with its table for scripts.
-  func with(payload table: LuaReference, on loop: EventLoop) -> FlowError {
+  func with(payload table: LuaReference, on loop: FlowEventLoop) -> FlowError {
     with { $0.payload = ConfinedValue(.opaque(ScriptValue(table)), on: loop) }
   }
 

@@ -263,7 +263,7 @@ final class TemporaryFolders: HostService {
   }
 
   private static func remove(
-    _ path: ByteString, on loop: EventLoop, then done: @escaping () -> Void
+    _ path: ByteString, on loop: FlowEventLoop, then done: @escaping () -> Void
   ) {
     loop.offload {
       do throws(SystemError) {

@@ -78,7 +78,7 @@ private final class RoomWait: LuaWait {
 }
 
 extension ScriptValue: ItemSequence {
-  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: EventLoop) -> AnyFlowTask? {
+  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: FlowEventLoop) -> AnyFlowTask? {
     guard reference.kind == .function || reference.vm.hasMetafield("__call", reference),
       let host = reference.vm.scheduler as? ScriptHost
     else { return nil }

@@ -128,7 +128,7 @@ struct HTTPBindings {
   }
 
   /// The result of a request for scripts.
-  func value(of response: HTTPResponse) throws -> LuaValue {
+  func value(of response: FlowHTTPResponse) throws -> LuaValue {
     host.loop.memory?.add(response.body)
     return try host.vm.value(of: response, try HTTPTypes.of(host).response)
   }
@@ -136,7 +136,7 @@ struct HTTPBindings {
 
 /// The kinds of objects that `flow.http` makes.
 final class HTTPTypes: HostService {
-  let response: LuaObjectType<HTTPResponse>
+  let response: LuaObjectType<FlowHTTPResponse>
   let body: LuaObjectType<HTTPBodyReader>
   let client: LuaObjectType<ScriptClient>
   /// The functions of clients, such as `api.get`.
@@ -153,7 +153,7 @@ final class HTTPTypes: HostService {
   private init(_ host: ScriptHost) throws {
     let vm = host.vm
     response = try vm.defineObjectType(
-      "response", of: HTTPResponse.self, methods: host.bind(HTTPResponseBindings.methods),
+      "response", of: FlowHTTPResponse.self, methods: host.bind(HTTPResponseBindings.methods),
       getter: host.bind(HTTPResponseBindings.property),
       metamethods: { _ in host.bind(HTTPResponseBindings.metamethods) })
     body = try vm.defineObjectType(

@@ -17,14 +17,14 @@ struct HTTPClientBindings {
     }
     let authorization = try options.authorization(arguments) { wrong("auth", $0) }
     let base = try options.string("base")
-    var sample = HTTPRequest(base ?? "http://localhost")
+    var sample = FlowHTTPRequest(base ?? "http://localhost")
     sample.headers = headers
     sample.authorization = authorization
     if let misuse = sample.misuse { throw wrong(misuse.field.description, "\(misuse.problem)") }
     if let base, !base.hasPrefix("http://"), !base.hasPrefix("https://") {
       throw wrong("base", "a URL that begins with http:// or https:// expected")
     }
-    let client = HTTPClient(
+    let client = FlowHTTPClient(
       base: base, headers: headers, authorization: authorization,
       cookies: try jar(options, wrong),
       maxConnections: try options.count("max_connections"), rate: try rate(options, wrong))
@@ -131,10 +131,10 @@ struct HTTPClientBindings {
 
 /// A client with the fields that its requests have by default.
 final class ScriptClient {
-  let client: HTTPClient
+  let client: FlowHTTPClient
   let defaults: Options
 
-  init(_ client: HTTPClient, _ defaults: Options) {
+  init(_ client: FlowHTTPClient, _ defaults: Options) {
     self.client = client
     self.defaults = defaults
   }
@@ -175,7 +175,7 @@ enum HTTPOpBindings {
   }
 
   /// The value of a body: JSON as a table, everything else as bytes.
-  private static func value(ofBody response: HTTPResponse, _ vm: LuaVM) throws -> FlowValue {
+  private static func value(ofBody response: FlowHTTPResponse, _ vm: LuaVM) throws -> FlowValue {
     let type = response.header("content-type")?.lowercased ?? ""
     let essence = type.bytes.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
     guard

@@ -32,7 +32,7 @@ struct HTTPRequestReader {
   /// Reads the table of an op: a request, and the key `into`.
   static func op(
     _ arguments: OpArguments
-  ) throws -> (reader: HTTPRequestReader, request: HTTPRequest, key: ByteString?) {
+  ) throws -> (reader: HTTPRequestReader, request: FlowHTTPRequest, key: ByteString?) {
     let plain = arguments.plain
     let options = try plain.options(1, known: fields + ["url", "method", "into"])
     if options.has("stream") { throw plain.wrong(1, "unknown field 'stream'") }
@@ -136,26 +136,26 @@ struct HTTPRequestReader {
   }
 
   /// The request. A body that is kept in memory is at most as large as the limit of the state.
-  func request() throws -> HTTPRequest {
+  func request() throws -> FlowHTTPRequest {
     var request = try unlimitedRequest()
     if request.maxBytes == nil, request.save == nil, !request.streams,
       let limit = arguments.host.vm.memoryLimit
     {
-      request.maxBytes = min(limit, HTTPRequest.memoryLimit)
+      request.maxBytes = min(limit, FlowHTTPRequest.memoryLimit)
     }
     return request
   }
 
-  private func unlimitedRequest() throws -> HTTPRequest {
+  private func unlimitedRequest() throws -> FlowHTTPRequest {
     guard let options else {
-      return HTTPRequest(url ?? "", method: method.map { ByteString($0.uppercased()) })
+      return FlowHTTPRequest(url ?? "", method: method.map { ByteString($0.uppercased()) })
     }
     guard let url = try url ?? text("url") else {
       throw options.wrong("url", expected: "string")
     }
     if let field = Self.paths.first(where: { options.has($0) }) { try checkFiles(field) }
     let method = try self.method.map { ByteString($0) } ?? options.string("method")
-    var request = HTTPRequest(url, method: method.map { $0.uppercased })
+    var request = FlowHTTPRequest(url, method: method.map { $0.uppercased })
     request.query = try pairs("query").map { ($0.name, $0.value.text) }
     request.headers = try headers(arguments, options)
     request.body = try body()
@@ -219,7 +219,7 @@ struct HTTPRequestReader {
     return jar
   }
 
-  private func version() throws -> HTTPRequest.Version? {
+  private func version() throws -> FlowHTTPRequest.Version? {
     switch try options?.string("http") {
     case nil: return nil
     case "1.1": return .http1
@@ -238,7 +238,7 @@ struct HTTPRequestReader {
 
   // MARK: Bodies
 
-  private func body() throws -> HTTPRequest.Body? {
+  private func body() throws -> FlowHTTPRequest.Body? {
     guard let options else { return nil }
     let groups = [["json"], ["body"], ["form", "files"], ["upload"]]
     let given = groups.compactMap { names in names.first { options.has($0) } }
@@ -268,7 +268,7 @@ struct HTTPRequestReader {
   }
 
   /// The path of a file, or `{ path = …, from = …, size = … }`.
-  private func upload(_ options: Options) throws -> HTTPRequest.Body {
+  private func upload(_ options: Options) throws -> FlowHTTPRequest.Body {
     let parts =
       options.kind("upload") == .table
       ? try options.table("upload").map {
@@ -359,7 +359,7 @@ extension HTTPRequestReader {
 
   func authorization(
     _ arguments: Arguments, _ options: Options
-  ) throws -> HTTPRequest.Authorization? {
+  ) throws -> FlowHTTPRequest.Authorization? {
     try options.authorization(arguments) { wrong("auth", $0) }
   }
 }
@@ -427,7 +427,7 @@ extension Options {
   /// `auth`: a token, or `{ user = …, password = … }`.
   func authorization(
     _ arguments: Arguments, _ wrong: (String) -> any Error
-  ) throws -> HTTPRequest.Authorization? {
+  ) throws -> FlowHTTPRequest.Authorization? {
     guard let value = value("auth") else { return nil }
     if let token = try arguments.text(value), !token.isNumber { return .bearer(token.text) }
     guard case .reference(let table) = value, table.kind == .table else {

@@ -42,7 +42,7 @@ struct HTTPResponseBindings {
   ]
 
   /// The table of a response's header lines; always the same.
-  private func headers(of response: HTTPResponse) throws -> LuaReference {
+  private func headers(of response: FlowHTTPResponse) throws -> LuaReference {
     if let kept = response.attachment as? LuaReference { return kept }
     let table = try host.vm.makeTable(
       fields: RequestFailure.headerFields(response.headers),
@@ -52,7 +52,7 @@ struct HTTPResponseBindings {
   }
 
   /// Refuses the whole body of a response that is streamed.
-  private func checkWhole(_ response: HTTPResponse, _ call: LuaCall, _ what: String) throws {
+  private func checkWhole(_ response: FlowHTTPResponse, _ call: LuaCall, _ what: String) throws {
     guard response.stream != nil else { return }
     throw host.usage(
       call, "can't read '\(what)' of a streamed response: use :chunks() or :events()")
@@ -111,7 +111,7 @@ struct HTTPResponseBindings {
     ]
   }
 
-  func response(_ call: LuaCall, _ function: String) throws -> (HTTPResponse, Arguments) {
+  func response(_ call: LuaCall, _ function: String) throws -> (FlowHTTPResponse, Arguments) {
     let arguments = Arguments(host, call, method: function)
     guard let response = call.object(1, try HTTPTypes.of(host).response) else {
       throw arguments.wrongSelf("response")
@@ -141,7 +141,7 @@ struct HTTPResponseBindings {
 
 /// Reads a body in chunks or events, for a loop of a script.
 final class HTTPBodyReader {
-  private let response: HTTPResponse
+  private let response: FlowHTTPResponse
   /// The body of a response that isn't streamed, until it has been read.
   private var whole: ByteString?
   private var events: ServerSentEvents?
@@ -153,7 +153,7 @@ final class HTTPBodyReader {
   private var hasEnded = false
   private var error: FlowError?
 
-  init(_ response: HTTPResponse, events: ServerSentEvents? = nil) {
+  init(_ response: FlowHTTPResponse, events: ServerSentEvents? = nil) {
     self.response = response
     self.events = events
     whole = response.stream == nil ? response.body : nil

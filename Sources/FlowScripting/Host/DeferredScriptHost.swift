@@ -11,7 +11,7 @@ package final class DeferredScriptHost {
   /// Called once, when the host has been made.
   package var onMake: ((ScriptHost) -> Void)?
 
-  private let makeLoop: () -> EventLoop
+  private let makeLoop: () -> FlowEventLoop
 
   /// Lets `require "flow"` or `require "flowlua"` make the host.
   ///
@@ -20,7 +20,7 @@ package final class DeferredScriptHost {
   ///   - makeLoop: Makes the loop of the host.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   package init(
-    vm: LuaVM, loop makeLoop: @escaping () -> EventLoop = { EventLoop() }
+    vm: LuaVM, loop makeLoop: @escaping () -> FlowEventLoop = { FlowEventLoop() }
   ) throws {
     self.vm = vm
     self.makeLoop = makeLoop

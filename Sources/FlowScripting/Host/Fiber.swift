@@ -14,7 +14,7 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
 
   /// The state of a coroutine that was started or continued.
   enum State {
-    case waits(LuaCoroutine)
+    case waits(RunningCoroutine)
     case ended(End)
   }
 
@@ -35,8 +35,8 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
 
   private let host: ScriptHost
   /// The loop on which it runs. That loop may be paused when the wait becomes ready.
-  private var loop: EventLoop { host.loop }
-  private let coroutine: LuaCoroutine
+  private var loop: FlowEventLoop { host.loop }
+  private let coroutine: RunningCoroutine
 
   // Unchecked exclusivity, of these: only the loop's thread uses them, and no access lasts into a
   // call.
@@ -52,7 +52,7 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
   /// because timeouts have no grace.
   static let unwindTime: Int64 = 10_000_000
 
-  init(_ host: ScriptHost, _ coroutine: LuaCoroutine, owner: FiberOwner) {
+  init(_ host: ScriptHost, _ coroutine: RunningCoroutine, owner: FiberOwner) {
     self.host = host
     self.coroutine = coroutine
     self.owner = owner
@@ -316,7 +316,7 @@ extension ScriptHost {
   }
 
   /// Returns the error that has stopped a busy coroutine, and releases the coroutine.
-  func takeStop(_ coroutine: LuaCoroutine, of owner: FiberOwner) -> ByteString {
+  func takeStop(_ coroutine: RunningCoroutine, of owner: FiberOwner) -> ByteString {
     // A cleanup that is cut off is reported as such.
     if owner.hasGrace, vm.hasCutClose(coroutine) { reportCutClose(of: owner, waits: nil) }
     let traceback = vm.stopTraceback(coroutine)

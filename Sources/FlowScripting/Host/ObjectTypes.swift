@@ -15,7 +15,7 @@ final class ObjectTypes {
   /// Tasks that aren't runs.
   let task: LuaObjectType<AnyFlowTask>
   /// Results of `flow.context()`.
-  let taskContext: LuaObjectType<FlowContext<FlowValue>>
+  let taskContext: LuaObjectType<FlowPromise<FlowValue>>
   let registry: LuaObjectType<OpRegistry>
   let secret: LuaObjectType<SecretValue>
   /// Contents of `KeptErrors`; no script sees one.
@@ -67,7 +67,7 @@ final class ObjectTypes {
       getter: binder.bind(TaskBindings.property),
       metamethods: { _ in binder.bind(TaskBindings.metamethods(of: "task")) })
     taskContext = try vm.defineObjectType(
-      "context", of: FlowContext<FlowValue>.self,
+      "context", of: FlowPromise<FlowValue>.self,
       methods: binder.bind(TaskContextBindings.methods),
       getter: binder.bind(TaskContextBindings.property),
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })

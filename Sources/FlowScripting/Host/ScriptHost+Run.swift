@@ -24,7 +24,7 @@ extension ScriptHost {
   ///   - permissions: The reach of the script outside of its state: `.restricted` for scripts of others, or a list
   ///     such as `[.requests]`.
   ///   - timeLimit: The time for the script, also if it is busy; nil for no limit. Its cleanups have the time
-  ///     of `EventLoop.cleanupGrace` afterwards.
+  ///     of `FlowEventLoop.cleanupGrace` afterwards.
   ///   - memoryLimit: The bytes that the state may use, and the copies of its results and those of its data,
   ///     each; nil for no limit.
   ///   - instructionLimit: The instructions that the state may execute; nil for no limit. See `LuaConfiguration`.
@@ -125,7 +125,7 @@ private struct ScriptCall: Sendable {
     """
 
   /// Runs the script on the thread of a loop.
-  func execute(on loop: EventLoop) -> Result<ScriptResult, FlowError> {
+  func execute(on loop: FlowEventLoop) -> Result<ScriptResult, FlowError> {
     do {
       let host = try ScriptHost(vm: LuaVM(configuration: configuration), loop: loop)
       defer { host.close() }
@@ -148,7 +148,7 @@ private struct ScriptCall: Sendable {
     try setUp(host)
     let chunk: LuaReference
     switch script.content {
-    case .text(let text, let name): chunk = try vm.load(text, name: "=" + name, mode: "t")
+    case .text(let text, let name): chunk = try vm.load(text, name: "=" + name)
     case .file(let path): chunk = try vm.loadFile(path)
     }
     let table = try vm.makeTable(

@@ -11,11 +11,11 @@ public final class ScriptHost {
   /// The Lua state.
   public let vm: LuaVM
   /// The loop on which everything runs: the host's own, or during `testing.run` the test's.
-  public var loop: EventLoop { activeLoop }
+  public var loop: FlowEventLoop { activeLoop }
   // Not public, because the attribute is lost on the way to another module.
-  @exclusivity(unchecked) var activeLoop: EventLoop
+  @exclusivity(unchecked) var activeLoop: FlowEventLoop
   /// The loops that are paused while another one is active, the host's own first.
-  var waitingLoops: [EventLoop] = []
+  var waitingLoops: [FlowEventLoop] = []
   /// The op whose code is running; nil outside of ops. Set while its coroutine runs.
   var currentOp: OpContext? { current.op?.takeUnretainedValue() }
   /// The run whose `will_start` or predicate is running.
@@ -51,7 +51,7 @@ public final class ScriptHost {
   /// is closed.
   package struct HostEvents {
     /// Another loop becomes active, so that signals can wake it.
-    package var onLoopChange: ((EventLoop) -> Void)?
+    package var onLoopChange: ((FlowEventLoop) -> Void)?
     /// A loop needs workers, before it starts the first one, so that a program may prepare for more threads.
     package var onNeedOfWorkers: (() -> Void)?
     /// A warning: of a machine that can't be used, of a run that can't be kept, of a result that is dropped.
@@ -124,11 +124,11 @@ public final class ScriptHost {
   ///   - loop: The loop on which everything runs.
   /// - Throws: A `LuaError` when memory runs out or the state is closed, and a `FlowError` when the loop
   ///   has no descriptor and the system gives none; see `Mailbox.open`.
-  public convenience init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
+  public convenience init(vm: LuaVM, loop: FlowEventLoop = FlowEventLoop()) throws {
     try self.init(vm: vm, loop: loop, isWorker: false)
   }
 
-  init(vm: LuaVM, loop: EventLoop, isWorker: Bool) throws {
+  init(vm: LuaVM, loop: FlowEventLoop, isWorker: Bool) throws {
     self.vm = vm
     activeLoop = loop
     self.isWorker = isWorker

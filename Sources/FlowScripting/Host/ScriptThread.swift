@@ -103,7 +103,7 @@ public final class ScriptThread: Sendable {
     _ operation: @escaping ScriptOperation<Success>
   ) async throws -> Success {
     let place = place
-    return try await thread.perform { (_: EventLoop) async throws -> Success in
+    return try await thread.perform { (_: FlowEventLoop) async throws -> Success in
       guard let host = place.host else { throw CancellationError() }
       return try await operation(host)
     }
@@ -134,7 +134,7 @@ extension LoopService {
   /// ```swift
   /// let scripts = try await ScriptThread(name: "scripts")
   /// let service = LoopService(on: scripts, grace: .seconds(10)) { host in
-  ///   let chunk = try host.vm.load("require('flow').sleep(60)", name: "=script", mode: "t")
+  ///   let chunk = try host.vm.load("require('flow').sleep(60)", name: "=script")
   ///   while !LoopService.isShuttingDown { _ = try host.vm.call(chunk) }
   /// }
   /// try await service.run()

@@ -25,9 +25,9 @@ struct TimeBindings {
 final class SleepWait: LuaWait, TimedJob {
   // Set until the time has come. Safe: the loop calls `takeJob` at its own end at the latest. Unmanaged, because
   // a look whether it is set would retain the loop otherwise.
-  @exclusivity(unchecked) private var loop: Unmanaged<EventLoop>?
+  @exclusivity(unchecked) private var loop: Unmanaged<FlowEventLoop>?
 
-  init(_ loop: EventLoop, until deadline: Int64) {
+  init(_ loop: FlowEventLoop, until deadline: Int64) {
     self.loop = .passUnretained(loop)
     super.init()
     loop.schedule(at: deadline, timed: self)

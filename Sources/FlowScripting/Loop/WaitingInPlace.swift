@@ -211,7 +211,7 @@ struct StallPass {
   ///   - loop: The loop of the tasks, the same each time. Nothing in it can make progress now.
   ///   - owned: The tasks that may fail; by default all of the loop.
   /// - Returns: Whether there was such a task.
-  mutating func failNext(on loop: EventLoop, among owned: OwnedTasks? = nil) -> Bool {
+  mutating func failNext(on loop: FlowEventLoop, among owned: OwnedTasks? = nil) -> Bool {
     func pending(_ id: UInt64) -> AnyFlowTask? {
       if let owned { return owned.task(id) }
       return loop.pendingTask(id)

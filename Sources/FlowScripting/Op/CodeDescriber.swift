@@ -302,7 +302,7 @@ extension AnyFlowTask: CodeContent {
   }
 }
 
-extension FlowContext: CodeContent where Success == FlowValue {
+extension FlowPromise: CodeContent where Success == FlowValue {
   func codeContent(_ host: ScriptHost) throws -> [LuaValue] { [try host.value(of: task)] }
 }
 
@@ -344,7 +344,7 @@ extension ScriptClientFunction: CodeContent {
   }
 }
 
-extension HTTPResponse: CodeContent {
+extension FlowHTTPResponse: CodeContent {
   func codeContent(_ host: ScriptHost) throws -> [LuaValue] {
     if stream != nil { throw unknownCodeContent("a response that is streamed") }
     let lines = headers.flatMap { [LuaValue.string($0.name), .string($0.value)] }

@@ -150,7 +150,7 @@ struct ExecBindings {
 /// Waits for standard input.
 private final class InputWait: LuaWait {
   private let host: ScriptHost
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
   private let formats: [InputFormat]
   private var read: InputRead?
 

@@ -124,10 +124,10 @@ private struct ProgramBindings {
 /// A reader of a program's lines, held by a loop of a script.
 final class ProgramLines {
   let lines: ProcessLines
-  private let loop: EventLoop
+  private let loop: FlowEventLoop
   private(set) var isClosed = false
 
-  init(_ lines: ProcessLines, _ loop: EventLoop) {
+  init(_ lines: ProcessLines, _ loop: FlowEventLoop) {
     self.lines = lines
     self.loop = loop
     lines.open()

@@ -190,7 +190,7 @@ extension ScriptHost {
   /// collector as the body of a POST request, of the type `application/json`.
   ///
   /// There is a span for each execution, each attempt if there are several, each undo, program and request. They belong
-  /// to the run's trace (see `EventLoop.trace` and `Op.start`); the runs without one share a trace of this host. An
+  /// to the run's trace (see `FlowEventLoop.trace` and `Op.start`); the runs without one share a trace of this host. An
   /// execution that hasn't ended is shown as far as it is. The service is named by `serviceName` or the
   /// environment. No secret is in the text.
   ///

@@ -57,7 +57,7 @@ package final class SessionLocals {
   /// - Throws: A `LuaError` of code `syntax` with Lua's message about the typed text.
   package func load(_ text: [UInt8], name: String) throws -> LuaReference {
     // Its errors are reported for the unchanged text.
-    let plain = try vm.load(ByteString(text), name: name, mode: "t")
+    let plain = try vm.load(ByteString(text), name: name)
     let names = usedNames(text)
     let known = Array(names.filter { contains(ByteString($0)) })
     let declarations = ChunkReader(text).declarations
@@ -141,13 +141,13 @@ package final class SessionLocals {
 /// A typed chunk, while it runs: Ctrl-C cancels everything it has started, and nothing that was
 /// running before.
 final class SessionChunk {
-  let loop: EventLoop
+  let loop: FlowEventLoop
   /// The tasks that its own code has started; tasks that those have started belong to them.
   let tasks = OwnedTasks()
   /// The newest task when an interruption was raised in busy code.
   private(set) var mark: UInt64?
 
-  init(on loop: EventLoop) {
+  init(on loop: FlowEventLoop) {
     self.loop = loop
   }
 

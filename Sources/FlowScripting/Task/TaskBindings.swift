@@ -167,7 +167,7 @@ enum TaskContextBindings {
 
   private static func settling(
     _ name: String, isTry: Bool, direct: BoundDirectFunction? = nil,
-    _ settle: @escaping (ScriptHost, FlowContext<FlowValue>, Arguments) throws -> Bool
+    _ settle: @escaping (ScriptHost, FlowPromise<FlowValue>, Arguments) throws -> Bool
   ) -> BoundMethod {
     BoundMethod(direct: direct) { host, call in
       let arguments = Arguments(host, call, method: name)
@@ -177,7 +177,7 @@ enum TaskContextBindings {
       let isFirst = try settle(host, context, arguments)
       if isTry { return call.answer(.boolean(isFirst)) }
       if !isFirst {
-        throw host.usage(call, FlowContext<FlowValue>.settledMessage.description)
+        throw host.usage(call, FlowPromise<FlowValue>.settledMessage.description)
       }
       return call.answer()
     }

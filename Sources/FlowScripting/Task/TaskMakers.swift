@@ -37,7 +37,7 @@ struct TaskMakers {
     }
     host.define("context") { host, call in
       // A script that drops it can't settle the task any more; no work outside of the loop will.
-      let context = FlowContext<FlowValue>(on: host.loop, keepsLoop: false)
+      let context = FlowPromise<FlowValue>(on: host.loop, keepsLoop: false)
       host.begin(context.task, call.origin)
       return call.answer(context, host.types.taskContext)
     }

@@ -106,7 +106,7 @@ final class TestPrograms: ProcessReplacement {
     loop.secrets.redacted(FlowValue(value).logText).truncated(to: FlowValue.logLimit)
   }
 
-  private var loop: EventLoop { host.loop }
+  private var loop: FlowEventLoop { host.loop }
 
   private func wrong(_ name: ByteString, _ problem: ByteString) -> FlowError {
     .usage("the function 'exec' of testing.run, for the program '\(name)': \(problem)")

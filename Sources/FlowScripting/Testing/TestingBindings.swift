@@ -79,11 +79,11 @@ struct TestingBindings {
   private var loops: TestLoops { host.service { TestLoops() } }
 
   /// A loop with a virtual clock, on which nothing is pending.
-  private func makeTestLoop(_ call: LuaCall) throws -> EventLoop {
+  private func makeTestLoop(_ call: LuaCall) throws -> FlowEventLoop {
     // Reusing the loop of an earlier test saves its construction, and the descriptor of its
     // mailbox.
     if let idle = loops.idle.popLast() { return idle }
-    let made = EventLoop(within: host.activeLoop, clock: VirtualClock())
+    let made = FlowEventLoop(within: host.activeLoop, clock: VirtualClock())
     do throws(SystemError) { try made.mailbox.open() } catch {
       throw host.raise(
         FlowError.from(error).with { $0.message = call.position + $0.message })
@@ -98,7 +98,9 @@ struct TestingBindings {
   /// for the test: the loop has its own timers, programs and clock, and other pending tasks neither
   /// continue nor keep the clock from jumping. Nothing has to be copied, because both are confined
   /// to the same thread.
-  private func onTestLoop<Result>(_ inner: EventLoop, _ body: (EventLoop) -> Result) -> Result {
+  private func onTestLoop<Result>(_ inner: FlowEventLoop, _ body: (FlowEventLoop) -> Result)
+    -> Result
+  {
     let outer = host.activeLoop
     (inner.timeSource as? VirtualClock)?.restart()
     inner.randomNumberGenerator = SeededGenerator(seed: 1)
@@ -161,7 +163,7 @@ struct TestingBindings {
 
 private final class TestLoops: HostService {
   /// Loops for further tests, on which nothing is pending.
-  var idle: [EventLoop] = []
+  var idle: [FlowEventLoop] = []
 }
 
 /// The options of `testing.run`.
@@ -281,7 +283,7 @@ private struct TestOptions {
   }
 
   /// Starts the op, or the machine with its state.
-  func start(_ op: Op, on loop: EventLoop) -> Run {
+  func start(_ op: Op, on loop: FlowEventLoop) -> Run {
     guard let machine = op as? MachineOp else { return op.start(on: loop, data: InitialData(data)) }
     return machine.start(on: loop, from: FlowValue(state))
   }

@@ -250,7 +250,7 @@ extension LuaVM {
       guard try rawGet(.string(module.name), in: preload).isNil else { continue }
       let loader: LuaReference
       do {
-        loader = try load(module.text, name: "@\(module.path)", mode: "t")
+        loader = try load(module.text, name: "@\(module.path)")
       } catch {
         // It is raised where the module is required.
         loader = try makeFunction { _ in throw error }

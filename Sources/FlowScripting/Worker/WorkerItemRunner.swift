@@ -53,7 +53,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   }
 
   private let host: ScriptHost
-  private var loop: EventLoop { host.loop }
+  private var loop: FlowEventLoop { host.loop }
   /// The workers of its loop.
   private let pool: WorkerPool
   private let work: ItemWork

@@ -61,7 +61,7 @@ package final class WorkerPool {
   // Unowned: the host owns its pool.
   private unowned let host: ScriptHost
   // Unowned: the host keeps it as long as the pool.
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   private var state: PoolState
   private var workers: [Worker] = []
   private var tasks: [UInt64: any WorkerTask] = [:]

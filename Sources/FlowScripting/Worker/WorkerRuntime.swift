@@ -9,7 +9,7 @@ internal import FlowHTTP
 final class WorkerRuntime {
   let host: ScriptHost
   private var vm: LuaVM { host.vm }
-  private var loop: EventLoop { host.loop }
+  private var loop: FlowEventLoop { host.loop }
   private let channel: WorkerChannel
   private let outbox: WorkerOutbox
 
@@ -54,7 +54,7 @@ final class WorkerRuntime {
     let clock = setting.isVirtual ? WorkerClock(channel) : nil
     let vm = try LuaVM(configuration: configuration)
     do {
-      let loop = EventLoop(clock: clock ?? SystemClock(), secrets: setting.secrets)
+      let loop = FlowEventLoop(clock: clock ?? SystemClock(), secrets: setting.secrets)
       loop.gracePeriod = setting.gracePeriod
       loop.cleanupGrace = setting.cleanupGrace
       loop.trace = setting.trace

@@ -51,7 +51,7 @@ extension LuaVM {
   }
 
   /// Continues a parked coroutine whose wait is ready.
-  package func resume(_ coroutine: LuaCoroutine) -> LuaOutcome {
+  package func resume(_ coroutine: RunningCoroutine) -> LuaOutcome {
     guard isUsable(coroutine) else {
       return .refused(LuaError(.closed, "the Lua state is closed"))
     }
@@ -64,7 +64,7 @@ extension LuaVM {
   }
 
   /// Whether a coroutine still belongs to its original call; false after the state was closed.
-  func isUsable(_ coroutine: LuaCoroutine) -> Bool {
+  func isUsable(_ coroutine: RunningCoroutine) -> Bool {
     guard (try? enter()) != nil else { return false }
     if flowlua_coroutine_generation(coroutine.raw) != coroutine.generation {
       misuse("a coroutine was used after its release")
@@ -79,7 +79,7 @@ extension LuaVM {
   /// that time. The message of an error that isn't a string says only its type: the host has a text of its own
   /// for it, and a `__tostring` takes as long as ten ops.
   package func failure(
-    _ coroutine: LuaCoroutine
+    _ coroutine: RunningCoroutine
   ) -> (error: any Error, position: ByteString, traceback: ByteString) {
     guard isUsable(coroutine) else {
       return (LuaError(.closed, "the Lua state is closed"), "", "")
@@ -97,7 +97,7 @@ extension LuaVM {
   }
 
   /// The place of a coroutine that was stopped while busy, as text; empty if it isn't known.
-  package func stopTraceback(_ coroutine: LuaCoroutine) -> ByteString {
+  package func stopTraceback(_ coroutine: RunningCoroutine) -> ByteString {
     isUsable(coroutine) ? text(flowlua_coroutine_traceback(coroutine.raw)) : ""
   }
 
@@ -108,7 +108,7 @@ extension LuaVM {
 
   /// Releases a coroutine: to the pool after a normal end; otherwise it is closed (pending
   /// `__close`s run) and dropped.
-  package func release(_ coroutine: LuaCoroutine, finished: Bool) {
+  package func release(_ coroutine: RunningCoroutine, finished: Bool) {
     guard (try? enter()) != nil else { return }
     switch Int(
       flowlua_coroutine_release(state, coroutine.raw, coroutine.generation, finished))
@@ -124,7 +124,7 @@ extension LuaVM {
   /// Tells the watchdog to stop the coroutine if it is still busy at `deadline` (nanoseconds of the
   /// monotonic clock; negative counts from now). Its cleanups then have `grace` nanoseconds. Of several
   /// deadlines the earliest counts.
-  package func watch(_ coroutine: LuaCoroutine, deadline: Int64, grace: Int64) {
+  package func watch(_ coroutine: RunningCoroutine, deadline: Int64, grace: Int64) {
     guard isUsable(coroutine) else { return }
     _ = flowlua_watch(state, coroutine.raw, deadline, grace)
   }
@@ -147,7 +147,7 @@ extension LuaVM {
   }
 
   /// Whether the coroutine is the innermost one that the scheduler is executing.
-  package func isInnermost(_ coroutine: LuaCoroutine) -> Bool {
+  package func isInnermost(_ coroutine: RunningCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_activity(state) == coroutine.raw
   }
 
@@ -176,7 +176,7 @@ extension LuaVM {
   package func beginStop() { if isOpen { flowlua_begin_stop(state) } }
 
   /// Ends the watch.
-  package func unwatch(_ coroutine: LuaCoroutine) {
+  package func unwatch(_ coroutine: RunningCoroutine) {
     guard isUsable(coroutine) else { return }
     flowlua_unwatch(coroutine.raw)
   }

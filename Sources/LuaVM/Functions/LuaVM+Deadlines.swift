@@ -64,7 +64,7 @@ extension LuaVM {
       return flowlua_start_function(state, &start)
     }
     guard status >= 0, let raw = start.coroutine else { throw takeError(status) }
-    let coroutine = LuaCoroutine(raw: raw)
+    let coroutine = RunningCoroutine(raw: raw)
     var count = start.result_count
     while status == FLOWLUA_PARKED, let wait = takeParkedWait() {
       if !wait.isReady {

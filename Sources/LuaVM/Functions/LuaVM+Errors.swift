@@ -92,7 +92,7 @@ extension LuaVM {
 
   /// The function in which a parked coroutine waits, and its place, as `flow.sleep at file:line`;
   /// nil if it isn't known.
-  package func waitPlace(of coroutine: LuaCoroutine) -> ByteString? {
+  package func waitPlace(of coroutine: RunningCoroutine) -> ByteString? {
     guard isUsable(coroutine), flowlua_coroutine_is_parked(coroutine.raw) else { return nil }
     let innermost = flowlua_coroutine_innermost(coroutine.raw)
     guard let text = try? popString(flowlua_traceback(state, innermost, nil, 0)) else { return nil }
@@ -126,12 +126,12 @@ extension LuaVM {
   package var runsClose: Bool { (try? enter()) != nil && flowlua_state_runs_close(state) }
 
   /// Whether a stopped coroutine was stopped in a `__close`, because its grace was over.
-  package func hasCutClose(_ coroutine: LuaCoroutine) -> Bool {
+  package func hasCutClose(_ coroutine: RunningCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_coroutine_has_cut_close(coroutine.raw)
   }
 
   /// Whether a parked coroutine waits in a `__close`, or in a function that it called.
-  package func isClosing(_ coroutine: LuaCoroutine) -> Bool {
+  package func isClosing(_ coroutine: RunningCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_coroutine_is_closing(coroutine.raw)
   }
 

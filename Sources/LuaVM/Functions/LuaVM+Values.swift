@@ -1,17 +1,27 @@
 internal import CFlowLua
 internal import CLua
 
+/// The forms of code that `LuaVM.load` takes.
+public enum LuaChunkMode: String, Sendable {
+  /// Source text.
+  case text = "t"
+  /// Bytecode.
+  case bytecode = "b"
+  /// Both.
+  case any = "bt"
+}
+
 extension LuaVM {
   // MARK: Chunks
 
-  /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`); `mode` "t", "b" or "bt", of which
-  /// "b" only counts if the configuration has `loadsBytecode`.
+  /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`). Bytecode needs `loadsBytecode` of the
+  /// configuration, too.
   /// Throws a `LuaError` of code `syntax` with Lua's message.
   public func load(
-    _ chunk: some FlowText, name: String, mode: String = "bt"
+    _ chunk: some FlowText, name: String, mode: LuaChunkMode = .text
   ) throws -> LuaReference {
     try enter()
-    let mode = configuration.loadsBytecode ? mode : mode.filter { $0 != "b" }
+    let mode = configuration.loadsBytecode ? mode.rawValue : mode.rawValue.filter { $0 != "b" }
     let status = chunk.byteString.bytes.withUnsafeBytes { bytes in
       // An empty array may have no address.
       flowlua_load(
@@ -455,7 +465,7 @@ extension LuaVM {
   }
 
   /// The stack of a waiting coroutine as text.
-  package func traceback(of coroutine: LuaCoroutine) -> ByteString {
+  package func traceback(of coroutine: RunningCoroutine) -> ByteString {
     guard (try? enter()) != nil, isUsable(coroutine),
       let text = try? popString(
         flowlua_traceback(state, flowlua_coroutine_state(coroutine.raw), nil, 0))

@@ -357,7 +357,7 @@ public struct LuaCall {
 }
 
 /// A coroutine that the scheduler runs. It stays valid until `LuaVM.release`.
-package struct LuaCoroutine {
+package struct RunningCoroutine {
   let raw: OpaquePointer
   /// Detects a use after the release.
   let generation: UInt32
@@ -378,13 +378,13 @@ package enum LuaOutcome {
   /// It returned the table that was its argument at this index, from 0.
   case returnedArgument(Int, mark: Int32)
   /// It raised an error; see `LuaVM.failure`.
-  case failed(LuaCoroutine)
+  case failed(RunningCoroutine)
   /// It waits; see `LuaVM.parkedWait`.
-  case parked(LuaCoroutine)
+  case parked(RunningCoroutine)
   /// The script yielded although nobody had resumed it.
-  case yielded(LuaCoroutine)
+  case yielded(RunningCoroutine)
   /// It was busy and has been stopped; all its coroutines are closed.
-  case stopped(LuaCoroutine)
+  case stopped(RunningCoroutine)
   /// It couldn't be started or continued, or there was no memory for its result.
   case refused(any Error)
 }
@@ -411,12 +411,12 @@ extension LuaVM {
   @inline(never)
   private func outcome(_ status: Int32, _ start: flowlua_start) -> LuaOutcome {
     guard status >= 0, let raw = start.coroutine else { return .refused(takeError(status)) }
-    return outcome(LuaCoroutine(raw: raw), status, start.result_count, mark: start.mark)
+    return outcome(RunningCoroutine(raw: raw), status, start.result_count, mark: start.mark)
   }
 
   /// The outcome of a coroutine that has run.
   func outcome(
-    _ coroutine: LuaCoroutine, _ status: Int32, _ results: Int32, mark: Int32 = 0
+    _ coroutine: RunningCoroutine, _ status: Int32, _ results: Int32, mark: Int32 = 0
   ) -> LuaOutcome {
     switch Int(status) {
     case FLOWLUA_FINISHED:

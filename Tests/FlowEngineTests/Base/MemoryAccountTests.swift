@@ -81,7 +81,7 @@ struct MemoryAccountTests {
     let loop = makeLoop()
     let account = account()
     loop.memory = account
-    var context: FlowContext<Int>? = FlowContext(on: loop, keepsLoop: false)
+    var context: FlowPromise<Int>? = FlowPromise(on: loop, keepsLoop: false)
     context?.task.count(AnyFlowTask.usualSize)
     #expect(account.held == AnyFlowTask.usualSize)
     let tasks = Array(repeating: context?.task, count: 1000).compactMap { $0 }

@@ -58,7 +58,7 @@ struct MisuseTests {
   @Test("An op that is started on a loop that was shut down is named with its place")
   func shutDownLoop() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      let loop = EventLoop()
+      let loop = FlowEventLoop()
       loop.shutdown()
       SleepOp(.seconds(1)).start(on: loop)
     }

@@ -92,7 +92,7 @@ enum Graphviz {
 
   /// Draws a graph; the lines of text in the picture.
   static func texts(_ graph: ByteString) throws -> [String] {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     defer { loop.shutdown() }
     var request = ProcessRequest([ByteString(try #require(path)), "-Tsvg"])
     request.input = .bytes(graph)

@@ -9,9 +9,9 @@ private let useUTC: Bool = {
 }()
 
 /// A loop that begins at 12:00:00 AM and needs no real time.
-func makeLoop() -> EventLoop {
+func makeLoop() -> FlowEventLoop {
   _ = useUTC
-  return EventLoop(clock: VirtualClock())
+  return FlowEventLoop(clock: VirtualClock())
 }
 
 /// How large the tests of large things are. A sanitizer, which takes ten times as long and more, sees the same code in

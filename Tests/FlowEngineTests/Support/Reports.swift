@@ -33,6 +33,6 @@ func text<Success>(_ task: FlowTask<Success>) -> String {
 }
 
 /// The messages of the failures that nobody observed.
-func reports(_ loop: EventLoop) -> [String] {
+func reports(_ loop: FlowEventLoop) -> [String] {
   loop.unobservedFailures.map(\.error.description)
 }

@@ -66,12 +66,12 @@ private func runWork(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPoi
 /// Does `work` with a loop on a thread of its own, so that the threads of Swift's executor, which may
 /// be as few as one, are free for what the loop waits for.
 func onLoopThread<Result: Sendable>(
-  _ work: @escaping @Sendable (EventLoop) -> Result
+  _ work: @escaping @Sendable (FlowEventLoop) -> Result
 ) async -> Result {
   await withCheckedContinuation { continuation in
     let box = Unmanaged.passRetained(
       Work {
-        let loop = EventLoop()
+        let loop = FlowEventLoop()
         let result = work(loop)
         loop.shutdown()
         continuation.resume(returning: result)

@@ -6,7 +6,7 @@ import Testing
 struct ContinuationCancellationTests {
   private let loop = makeLoop()
 
-  private func makeContext() -> FlowContext<Int> { FlowContext(on: loop, keepsLoop: false) }
+  private func makeContext() -> FlowPromise<Int> { FlowPromise(on: loop, keepsLoop: false) }
 
   @Test("A cancelled continuation stops a task that only it waits for")
   func aContinuationThatIsCancelledStopsWhatItAloneWaitsFor() {
@@ -202,7 +202,7 @@ struct ContinuationCancellationTests {
   func aContinuationOutlivesWhatItWaitsFor() {
     var pending: [FlowTask<Int>] = []
     for way in 0..<3 {
-      var context: FlowContext<Int>? = makeContext()
+      var context: FlowPromise<Int>? = makeContext()
       guard let task = context?.task else { continue }
       switch way {
       case 0: pending.append(task.next { _ in 1 })
@@ -221,7 +221,7 @@ struct ContinuationCancellationTests {
 
   @Test("Tasks of a loop that is shut down can be held and cancelled")
   func tasksOfALoopThatIsShutDownCanBeHeldAndCancelled() {
-    weak var gone: EventLoop?
+    weak var gone: FlowEventLoop?
     do {
       let loop = makeLoop()
       gone = loop
@@ -242,7 +242,7 @@ struct ContinuationCancellationTests {
 
   @Test("A continuation of a run whose loop is gone can be cancelled")
   func aContinuationOfARunThatIsGoneWithItsLoopCanBeCancelled() {
-    weak var gone: EventLoop?
+    weak var gone: FlowEventLoop?
     do {
       let loop = makeLoop()
       gone = loop

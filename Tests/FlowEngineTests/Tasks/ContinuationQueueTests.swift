@@ -134,7 +134,7 @@ struct ContinuationQueueTests {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Runs what is ready, without waiting.
   fileprivate func runReady() {
     while turn(mayBlock: false) == .worked {}

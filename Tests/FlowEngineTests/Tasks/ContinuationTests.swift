@@ -9,7 +9,7 @@ struct ContinuationTests {
 
   /// A task of each outcome, settled before or afterwards.
   private func sources() -> [(task: FlowTask<Int>, settle: () -> Void)] {
-    let contexts = (0..<3).map { _ in FlowContext<Int>(on: loop, keepsLoop: false) }
+    let contexts = (0..<3).map { _ in FlowPromise<Int>(on: loop, keepsLoop: false) }
     let later: [(FlowTask<Int>, () -> Void)] = [
       (contexts[0].task, { _ = contexts[0].trySetResult(1) }),
       (contexts[1].task, { _ = contexts[1].trySetError(Self.bad) }),
@@ -195,7 +195,7 @@ struct ContinuationTests {
 
   @Test("A task may have several continuations")
   func aTaskBranchesToSeveral() {
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     let branches = (0..<5).map { number in context.task.nextOnSuccess { $0 * number } }
     #expect(context.trySetResult(3))
     #expect(branches.map(\.result) == [0, 3, 6, 9, 12])
@@ -205,7 +205,7 @@ struct ContinuationTests {
 
   @Test("A task that follows itself fails")
   func aTaskThatFollowsItselfFails() {
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     var itself: FlowTask<Int>?
     let task = context.task.next { _ in try #require(itself) }
     itself = task
@@ -218,7 +218,7 @@ struct ContinuationTests {
 
   @Test("A cycle of tasks fails", arguments: [2, 3, 10])
   func aCycleOfTasksFails(_ count: Int) {
-    let contexts = (0..<count).map { _ in FlowContext<Int>(on: loop, keepsLoop: false) }
+    let contexts = (0..<count).map { _ in FlowPromise<Int>(on: loop, keepsLoop: false) }
     var tasks: [FlowTask<Int>] = []
     for (index, context) in contexts.enumerated() {
       tasks.append(context.task.next { _ in tasks[(index + 1) % count] })
@@ -234,7 +234,7 @@ struct ContinuationTests {
 
   @Test("A task that follows its own continuation fails")
   func aTaskThatFollowsWhatComesAfterItFails() {
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     var last: FlowTask<[Int]>?
     let task = context.task.next { _ in try #require(last).next { $0.result?.first ?? 0 } }
     let ended = task.finally { _ in }
@@ -248,7 +248,7 @@ struct ContinuationTests {
 
   @Test("A task with other continuations can be followed")
   func whatOthersWaitForAsWellCanBeFollowed() {
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     let shared = context.task.nextOnSuccess { $0 + 1 }
     let source = FlowTask.resolved(0, on: loop)
     let tasks = (0..<3).map { _ in source.next { _ in shared } }

@@ -9,7 +9,7 @@ struct ContinuationThreadTests {
   @Test("Continuations run in the order in which they were added")
   func continuationsRunInTheOrderInWhichTheyWereAdded() {
     for thread in [ContinuationThread.automatic, .immediate, .main] {
-      let context = FlowContext<Int>(on: loop, keepsLoop: false)
+      let context = FlowPromise<Int>(on: loop, keepsLoop: false)
       var order: [Int] = []
       for number in 0..<100 { context.task.next(thread) { _ in order.append(number) } }
       #expect(context.trySetResult(1))
@@ -31,7 +31,7 @@ struct ContinuationThreadTests {
 
   @Test("A posted continuation runs after all ready jobs")
   func whatIsPostedComesBehindAllThatIsReady() {
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     var order: [String] = []
     context.task.nextOnSuccess(.main) { _ in order.append("main") }
     context.task.nextOnSuccess { _ in order.append("automatic") }
@@ -46,7 +46,7 @@ struct ContinuationThreadTests {
 
   @Test("An automatic continuation is immediate up to a depth of twenty and posted below it")
   func automaticIsImmediateUntilTwentyDeepThenPosted() {
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     var task = context.task
     var ran = 0
     for _ in 0..<50 {
@@ -68,7 +68,7 @@ struct ContinuationThreadTests {
 
   @Test("An immediate chain of any length runs before anything else")
   func immediateIsDoneBeforeAnythingElseHoweverLongTheChain() {
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     var task = context.task
     for _ in 0..<1000 { task = task.nextOnSuccess(.immediate) { $0 + 1 } }
     loop.enqueue { #expect(task.result == 1000) }
@@ -82,7 +82,7 @@ struct ContinuationThreadTests {
     var order: [Int] = []
     var settle: () -> Void = {}
     for depth in (0..<30).reversed() {
-      let context = FlowContext<Int>(on: loop, keepsLoop: false)
+      let context = FlowPromise<Int>(on: loop, keepsLoop: false)
       let inner = settle
       for number in 0..<3 {
         context.task.next(.immediate) { _ in
@@ -99,7 +99,7 @@ struct ContinuationThreadTests {
 
   @Test("Continuations added by a continuation run after the existing ones")
   func whatAContinuationAddsComesAfterThoseThatWereThere() {
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     var order: [String] = []
     context.task.next { task in
       order.append("first")
@@ -124,7 +124,7 @@ struct ContinuationThreadTests {
   func continuationsOfALoopThatIsShutDownDoNotRun() {
     var calls = 0
     let settled = FlowTask.resolved(1, on: loop)
-    let context = FlowContext<Int>(on: loop)
+    let context = FlowPromise<Int>(on: loop)
     context.task.next { _ in calls += 1 }
     loop.shutdown()
     settled.next { _ in calls += 1 }

@@ -8,9 +8,9 @@ struct CurrentLoopTests {
   @Test("A thread without a loop gets one, and keeps it")
   func aThreadWithoutALoopGetsOneAndKeepsIt() async {
     let isKept = await onAnotherThread {
-      let first = EventLoop.current
+      let first = FlowEventLoop.current
       let run = Flow().add(PrintOp("hello world")).add(PrintOp("good bye")).start()
-      return run.loop === first && run.state == .succeeded && EventLoop.current === first
+      return run.loop === first && run.state == .succeeded && FlowEventLoop.current === first
     }
     #expect(isKept)
   }
@@ -33,17 +33,17 @@ struct CurrentLoopTests {
   @Test("A loop that a thread has made is its current one until the loop ends")
   func aLoopThatAThreadHasMadeIsItsCurrentOne() async {
     let isCurrent = await onAnotherThread {
-      var loop: EventLoop? = EventLoop()
-      let isFirst = EventLoop.current === loop
-      let second = EventLoop()
-      let staysFirst = EventLoop.current === loop
+      var loop: FlowEventLoop? = FlowEventLoop()
+      let isFirst = FlowEventLoop.current === loop
+      let second = FlowEventLoop()
+      let staysFirst = FlowEventLoop.current === loop
       loop?.shutdown()
       loop = nil
       // The other one is current once it has run something.
       second.runUntilIdle()
-      let isSecond = EventLoop.current === second
+      let isSecond = FlowEventLoop.current === second
       second.shutdown()
-      return isFirst && staysFirst && isSecond && EventLoop.current !== second
+      return isFirst && staysFirst && isSecond && FlowEventLoop.current !== second
     }
     #expect(isCurrent)
   }
@@ -51,19 +51,19 @@ struct CurrentLoopTests {
   @Test("Within code of a loop that loop is the current one, and the outer one afterwards")
   func withinCodeOfALoopThatLoopIsTheCurrentOne() async {
     let isCurrent = await onAnotherThread {
-      let outer = EventLoop()
-      let inner = EventLoop()
+      let outer = FlowEventLoop()
+      let inner = FlowEventLoop()
       let seen = Seen()
-      let askOp = Op("AskOp") { seen.add(EventLoop.current === $0.loop) }
+      let askOp = Op("AskOp") { seen.add(FlowEventLoop.current === $0.loop) }
       // Executed within `start`, and as a job.
       askOp.start(on: inner)
-      inner.enqueue { seen.add(EventLoop.current === inner) }
+      inner.enqueue { seen.add(FlowEventLoop.current === inner) }
       outer.enqueue {
         inner.runUntilIdle()
-        seen.add(EventLoop.current === outer)
+        seen.add(FlowEventLoop.current === outer)
       }
       outer.runUntilIdle()
-      seen.add(EventLoop.current === outer)
+      seen.add(FlowEventLoop.current === outer)
       return seen.all == [true, true, true, true]
     }
     #expect(isCurrent)
@@ -73,9 +73,9 @@ struct CurrentLoopTests {
   func onALoopThreadItsLoopIsTheCurrentOne() async throws {
     let thread = try LoopThread(name: "current")
     let isCurrent = try await thread.perform { loop in
-      let before = EventLoop.current === loop
+      let before = FlowEventLoop.current === loop
       try await loop.sleep(for: .milliseconds(1))
-      return before && EventLoop.current === loop
+      return before && FlowEventLoop.current === loop
     }
     #expect(isCurrent)
     await thread.shutdown()
@@ -84,10 +84,10 @@ struct CurrentLoopTests {
   @Test("A loop that is released on another thread is not the current one of its own")
   func aLoopReleasedElsewhereIsNotCurrent() async {
     let isNew = await onAnotherThread {
-      let box = LoopBox(EventLoop())
+      let box = LoopBox(FlowEventLoop())
       finishThread { box.loop = nil }
-      let made = EventLoop.current
-      return made.now() > 0 && EventLoop.current === made
+      let made = FlowEventLoop.current
+      return made.now() > 0 && FlowEventLoop.current === made
     }
     #expect(isNew)
   }
@@ -97,7 +97,7 @@ struct CurrentLoopTests {
     let released = Flag()
     finishThread {
       let guardian = Guardian(released)
-      EventLoop.current.schedule(at: .max) { _ = guardian }
+      FlowEventLoop.current.schedule(at: .max) { _ = guardian }
     }
     #expect(released.isRaised)
   }
@@ -105,7 +105,7 @@ struct CurrentLoopTests {
   @Test("Continuations and builders may be ignored without a warning")
   func continuationsAndBuildersMayBeIgnored() async {
     let isDone = await onAnotherThread {
-      let context = FlowContext<Int>()
+      let context = FlowPromise<Int>()
       context.task.next { $0 }
       context.task.finally { _ in }
       context.trySetResult(1)
@@ -129,9 +129,9 @@ private final class Seen {
 
 // One thread hands it to another and waits for that.
 private final class LoopBox: @unchecked Sendable {
-  var loop: EventLoop?
+  var loop: FlowEventLoop?
 
-  init(_ loop: EventLoop) {
+  init(_ loop: FlowEventLoop) {
     self.loop = loop
   }
 }

@@ -82,7 +82,7 @@ struct FlowTaskTests {
     let loop = makeLoop()
     var told: [Int] = []
     let jobs = (0..<5).map { number in Job { told.append(number) } }
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     for job in jobs { context.task.observe(job) }
     for index in [0, 3] { context.task.unobserve(jobs[index]) }
     context.task.unobserve(jobs[0])
@@ -125,7 +125,7 @@ struct FlowTaskTests {
   @Test("A task observed before it fails is never reported")
   func whatIsObservedBeforeItFailsIsNeverReported() {
     let loop = makeLoop()
-    let context = FlowContext<Int>(on: loop, keepsLoop: false)
+    let context = FlowPromise<Int>(on: loop, keepsLoop: false)
     context.task.markObserved()
     #expect(context.trySetError(FlowError(.error, "bad")))
     #expect(loop.unobservedFailures.isEmpty)

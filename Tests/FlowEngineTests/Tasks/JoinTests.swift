@@ -7,8 +7,8 @@ struct JoinTests {
   private let loop = makeLoop()
   private static let bad = FlowError(.error, "bad")
 
-  private func makeContexts(_ count: Int) -> [FlowContext<Int>] {
-    (0..<count).map { _ in FlowContext(on: loop, keepsLoop: false) }
+  private func makeContexts(_ count: Int) -> [FlowPromise<Int>] {
+    (0..<count).map { _ in FlowPromise(on: loop, keepsLoop: false) }
   }
 
   // MARK: All results

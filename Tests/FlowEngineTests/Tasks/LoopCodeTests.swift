@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Async code of libraries on a loop")
 struct LoopCodeTests {
-  private let loop = EventLoop(clock: VirtualClock())
+  private let loop = FlowEventLoop(clock: VirtualClock())
 
   @Test("A value that comes at once, later, or from a helper thread, of which the first one counts")
   func values() {

@@ -9,7 +9,7 @@ struct TaskChainTests {
   /// A chain of so many tasks overflows any stack if something recursed.
   private static let length = Scale.count
 
-  private func makeContext() -> FlowContext<Int> { FlowContext(on: loop, keepsLoop: false) }
+  private func makeContext() -> FlowPromise<Int> { FlowPromise(on: loop, keepsLoop: false) }
 
   private func chain(
     of count: Int = length, after task: FlowTask<Int>, _ thread: ContinuationThread = .automatic
@@ -123,7 +123,7 @@ struct TaskChainTests {
   @Test("A long pending chain is released with its first task")
   func aLongPendingChainIsReleasedWithItsFirstTask() {
     var alive = 0
-    var context: FlowContext<Int>? = makeContext()
+    var context: FlowPromise<Int>? = makeContext()
     if var task = context?.task {
       for _ in 0..<Self.length {
         let token = Counted { alive += $0 }
@@ -138,7 +138,7 @@ struct TaskChainTests {
   @Test("A long pending chain of second continuations is released")
   func aLongPendingChainOfSecondContinuationsIsReleasedToo() {
     weak var gone: FlowTask<Int>?
-    var context: FlowContext<Int>? = makeContext()
+    var context: FlowPromise<Int>? = makeContext()
     if var task = context?.task {
       for _ in 0..<Self.length {
         task.finally { _ in }
@@ -154,7 +154,7 @@ struct TaskChainTests {
   @Test("A long pending chain of joins is released")
   func aLongPendingChainOfJoinsIsReleasedToo() {
     weak var gone: FlowTask<Int>?
-    var context: FlowContext<Int>? = makeContext()
+    var context: FlowPromise<Int>? = makeContext()
     if let task = context?.task { gone = joins(after: task) }
     #expect(gone != nil)
     context = nil
@@ -163,7 +163,7 @@ struct TaskChainTests {
 
   @Test("The end of an abandoned chain stays pending and can be cancelled")
   func theEndOfAChainThatIsGivenUpStaysPendingAndCanBeCancelled() {
-    var context: FlowContext<Int>? = makeContext()
+    var context: FlowPromise<Int>? = makeContext()
     var last: FlowTask<Int>?
     if let task = context?.task { last = chain(of: 3, after: task) }
     context = nil

@@ -5,8 +5,9 @@ import Testing
 @Suite("Cycles of waits")
 struct WaitCycleTests {
   /// A task that others can be made to follow later.
-  private func follower(_ loop: EventLoop, of next: @escaping () -> FlowTask<Int>?) -> FlowTask<Int>
-  {
+  private func follower(_ loop: FlowEventLoop, of next: @escaping () -> FlowTask<Int>?) -> FlowTask<
+    Int
+  > {
     FlowTask.withDelay(.seconds(1), on: loop).next { _ in next() ?? .resolved(0, on: loop) }
   }
 

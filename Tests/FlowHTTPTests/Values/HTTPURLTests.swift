@@ -62,7 +62,7 @@ struct HTTPURLTests {
 
   @Test("A query is added to the one that the URL has, and before a fragment")
   func query() {
-    var request = HTTPRequest("http://a/b?x=1#f")
+    var request = FlowHTTPRequest("http://a/b?x=1#f")
     request.query = [("y", "a b"), ("z", "&")]
     #expect(request.fullURL == "http://a/b?x=1&y=a%20b&z=%26")
     request.url = "http://a/b"

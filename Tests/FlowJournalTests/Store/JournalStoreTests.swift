@@ -7,7 +7,8 @@ import Testing
 @Suite("The store of kept runs")
 struct JournalStoreTests {
   private func makeRun(
-    _ store: JournalStore, on loop: EventLoop, finished: Bool = true, bytes: ByteString = "value"
+    _ store: JournalStore, on loop: FlowEventLoop, finished: Bool = true,
+    bytes: ByteString = "value"
   ) throws -> ByteString {
     let run = try store.begin(script: "/s.lua", words: [], on: loop)
     run.write(makeRecord("op", bytes: bytes))

@@ -94,7 +94,7 @@ struct KeptRunTests {
   @Test("A virtual clock waits for the disk")
   func virtualClock() throws {
     let test = try TestStore()
-    let loop = EventLoop(timedBy: VirtualClock())
+    let loop = FlowEventLoop(timedBy: VirtualClock())
     defer { loop.shutdown() }
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
     var order: [String] = []

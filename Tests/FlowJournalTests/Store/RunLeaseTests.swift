@@ -7,7 +7,7 @@ import Testing
 @Suite("The lease of a run")
 struct RunLeaseTests {
   /// An unfinished run that this process doesn't hold any more.
-  private func makeRun(_ test: TestStore, on loop: EventLoop) throws -> ByteString {
+  private func makeRun(_ test: TestStore, on loop: FlowEventLoop) throws -> ByteString {
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
     run.end(finished: false)
     run.close()

@@ -37,7 +37,7 @@ final class TestStore {
 }
 
 /// A loop that the test has to shut down: what waits for a write holds it.
-func makeLoop() -> EventLoop { EventLoop(timedBy: SystemClock()) }
+func makeLoop() -> FlowEventLoop { FlowEventLoop(timedBy: SystemClock()) }
 
 /// A finished record with one write.
 func makeRecord(_ path: ByteString, bytes: ByteString? = "value") -> OpRecord {
@@ -55,7 +55,7 @@ func problem(_ body: () throws -> Void) -> StoreProblem? {
 
 extension KeptRun {
   /// Writes a record and waits until it is on the disk; returns the error.
-  func writeAndWait(_ record: OpRecord, on loop: EventLoop) -> FlowError? {
+  func writeAndWait(_ record: OpRecord, on loop: FlowEventLoop) -> FlowError? {
     var result: FlowError??
     write(record) { result = .some($0) }
     _ = loop.run { result != nil }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Watches of files")
 struct FileWatchTests {
-  private func changes(_ watch: FileWatch, _ count: Int, _ loop: EventLoop) -> [FileChange] {
+  private func changes(_ watch: FileWatch, _ count: Int, _ loop: FlowEventLoop) -> [FileChange] {
     var found: [FileChange] = []
     var hasEnded = false
     for _ in 0..<count where !hasEnded {

@@ -55,7 +55,7 @@ struct LoopTests {
 
   @Test("A timer aside fires between jobs and during waits, and keeps no loop alive")
   func aTimerAsideKeepsNoLoopAlive() {
-    let loop = EventLoop(timedBy: SystemClock())
+    let loop = FlowEventLoop(timedBy: SystemClock())
     var count = 0
     loop.scheduleAside(after: .seconds(1000)) { count += 1 }
     #expect(loop.turn(mayBlock: true) == .idle)

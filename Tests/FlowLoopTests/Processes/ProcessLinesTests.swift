@@ -45,7 +45,7 @@ struct ProcessLinesTests {
   }
 
   private func start(
-    _ loop: EventLoop, _ text: ByteString, input: ProcessRequest.Input = .nothing
+    _ loop: FlowEventLoop, _ text: ByteString, input: ProcessRequest.Input = .nothing
   ) -> (ChildProcess, () -> ProcessEnd?) {
     var end: ProcessEnd?
     var request = ProcessRequest(["sh", "-c", text])

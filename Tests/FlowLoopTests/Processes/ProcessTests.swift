@@ -20,7 +20,7 @@ struct ProcessTests {
     }
   }
 
-  private func start(_ loop: EventLoop, _ request: ProcessRequest) -> (ChildProcess, Box) {
+  private func start(_ loop: FlowEventLoop, _ request: ProcessRequest) -> (ChildProcess, Box) {
     let box = Box()
     let child = loop.startChild(request) { box.end = $0 }
     return (child, box)

@@ -6,7 +6,7 @@ typealias ExtendedGraphemeClusterType = String
 typealias UnicodeScalarType = String
 
 /// A loop that needs no real time.
-func makeLoop() -> EventLoop { EventLoop(timedBy: VirtualClock()) }
+func makeLoop() -> FlowEventLoop { FlowEventLoop(timedBy: VirtualClock()) }
 
 /// A loop with the clock of the machine.
-func makeTimedLoop() -> EventLoop { EventLoop(timedBy: SystemClock()) }
+func makeTimedLoop() -> FlowEventLoop { FlowEventLoop(timedBy: SystemClock()) }

@@ -17,7 +17,7 @@ struct ConnectionTests {
 
   @Test("fails with a sentence where no server listens")
   func noServer() throws {
-    let loop = EventLoop(clock: SystemClock())
+    let loop = FlowEventLoop(clock: SystemClock())
     let port = try TestServer.freePort()
     let error = try #require(try loop.connect("nats://127.0.0.1:\(port)").error)
     #expect(error.kind == .error)
@@ -29,7 +29,7 @@ struct ConnectionTests {
 
   @Test("fails with a sentence when the server refuses its token or user")
   func wrongToken() throws {
-    let loop = EventLoop(clock: SystemClock())
+    let loop = FlowEventLoop(clock: SystemClock())
     let server = try TestServer(["--auth", "right"])
     let token = try #require(try loop.connect("nats://wrong@127.0.0.1:\(server.port)").error)
     #expect(token.message == "\(server.url) refused the token: Authorization Violation")
@@ -44,7 +44,7 @@ struct ConnectionTests {
 
   @Test("fails with a sentence when a certificate can't be read, or the server has no TLS")
   func tls() throws {
-    let loop = EventLoop(clock: SystemClock())
+    let loop = FlowEventLoop(clock: SystemClock())
     let server = try TestServer(hasJetStream: false)
     var settings = try NATSSettings(server.url)
     settings.tls.authorities = "/nowhere/ca.pem"
@@ -209,13 +209,13 @@ struct ConnectionTests {
   func shutdown() throws {
     let server = try TestServer()
     for _ in 0..<5 {
-      let loop = EventLoop(clock: SystemClock())
+      let loop = FlowEventLoop(clock: SystemClock())
       let connection = try loop.connect(server.url).get()
       _ = try connection.subscribe("s") { _ in }
       for _ in 0..<1000 { try connection.publish("s", "x") }
       loop.shutdown()
       #expect(connection.isClosed)
-      let ended = EventLoop(clock: SystemClock())
+      let ended = FlowEventLoop(clock: SystemClock())
       let settings = try NATSSettings(server.url)
       ended.perform({ try await NATSConnection.connect(settings, on: ended) }) { _ in
         Issue.record("a result without a loop")

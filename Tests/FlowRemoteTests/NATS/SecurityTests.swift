@@ -17,7 +17,7 @@ struct SecurityTests {
     let server = try TestServer(
       hasJetStream: false,
       ["--tls", "--tlscert", certificate.description, "--tlskey", key.description])
-    let loop = EventLoop(clock: SystemClock())
+    let loop = FlowEventLoop(clock: SystemClock())
     defer { loop.shutdown() }
 
     var settings = try NATSSettings("tls://localhost:\(server.port)")
@@ -47,7 +47,7 @@ struct SecurityTests {
       "authorization { users = [ { user: u, password: p, permissions: { publish: \"a\" } } ] }\n",
       to: settings, Cancellation())
     let server = try TestServer(hasJetStream: false, ["-c", settings.description])
-    let loop = EventLoop(clock: SystemClock())
+    let loop = FlowEventLoop(clock: SystemClock())
     defer { loop.shutdown() }
     let connection = try loop.connect("nats://u:p@127.0.0.1:\(server.port)").get()
     var errors: [FlowError] = []

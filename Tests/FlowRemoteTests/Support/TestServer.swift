@@ -127,7 +127,7 @@ final class TestServer {
 /// A server, a loop, and a connection between them, which ends with the test.
 final class Fixture {
   let server: TestServer
-  let loop = EventLoop(clock: SystemClock())
+  let loop = FlowEventLoop(clock: SystemClock())
   let connection: NATSConnection
   let jetStream: JetStream
 
@@ -171,7 +171,7 @@ final class Fixture {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   func wait(
     seconds: Int = 20, until done: () -> Bool, at place: SourceLocation = #_sourceLocation
   ) {

@@ -92,7 +92,7 @@ struct ErrorPlaceTests {
   func none() throws {
     #expect(FlowError(.error, "call.lua:10: late").place == nil)
     let run = Op("SwiftOp") { _ in throw FlowError(.error, "call.lua:10: late") }.start(
-      on: EventLoop(clock: VirtualClock()))
+      on: FlowEventLoop(clock: VirtualClock()))
     #expect(run.error != nil && run.error?.place == nil)
   }
 

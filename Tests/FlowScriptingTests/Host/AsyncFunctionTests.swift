@@ -6,10 +6,10 @@ import Testing
 @Suite("Async functions for scripts")
 struct AsyncFunctionTests {
   private final class Store: LuaObject {
-    let loop: EventLoop
+    let loop: FlowEventLoop
     var log: [String] = []
 
-    init(_ loop: EventLoop) {
+    init(_ loop: FlowEventLoop) {
       self.loop = loop
     }
 

@@ -98,7 +98,7 @@ struct ClosingTests {
 
   @Test("The loop continues for work outside the state")
   func loop() throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     do {
       let host = try ScriptHost(vm: LuaVM(), loop: loop)
       host.close()
@@ -116,7 +116,7 @@ struct ClosingTests {
 
   @Test("A second host on the loop of a closed one works")
   func secondHost() throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     for number in 1...3 {
       let host = try ScriptHost(vm: LuaVM(), loop: loop)
       let chunk = try host.vm.load(
@@ -182,7 +182,7 @@ struct ClosingTests {
     ], [true, false])
   func waitsAreReleased(wait: String, closesFirst: Bool) throws {
     weak var host: ScriptHost?
-    weak var loop: EventLoop?
+    weak var loop: FlowEventLoop?
     do {
       let program = try ScriptProgram()
       host = program.host

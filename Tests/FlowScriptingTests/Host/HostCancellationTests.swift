@@ -29,7 +29,7 @@ struct HostCancellationTests {
         return call.answer(results.first ?? .nil)
       }
       try host.vm.setGlobal("in_time", .reference(inTime))
-      let chunk = try host.vm.load(ByteString(source), name: "=script", mode: "t")
+      let chunk = try host.vm.load(ByteString(source), name: "=script")
       do {
         let results = try host.vm.call(chunk)
         return try host.vm.tostring(results.first ?? .nil).description

@@ -292,7 +292,7 @@ struct RestrictedAttackTests {
       """)
     let result = try attacker.vm.call(load, [.string(code)])
     #expect(result == ["refused"])
-    #expect(throws: LuaError.self) { try attacker.vm.load(code, name: "=x") }
+    #expect(throws: LuaError.self) { try attacker.vm.load(code, name: "=x", mode: .any) }
     #expect(try victim.text(Self.snapshot) == before)
     try expectUnharmed(victim)
   }

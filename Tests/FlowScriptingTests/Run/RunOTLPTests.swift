@@ -6,7 +6,7 @@ import Testing
 struct RunOTLPTests {
   @Test("Spans are divided into texts that are whole by themselves")
   func spansAreDividedIntoTexts() throws {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     var flow = Flow("publish")
     _ = (1...50).map { flow = flow.add(Op("Op\($0)") { _ in }) }
     let spans = [RunSpans(flow.start(on: loop))]
@@ -29,7 +29,7 @@ struct RunOTLPTests {
   func theServiceIsThatOfTheEnvironment() {
     func attributes(_ variables: [String: ByteString]) -> [String: String] {
       let resource = TraceResource(
-        title: "x.lua", environment: { variables[$0] }, hiding: EventLoop().secrets)
+        title: "x.lua", environment: { variables[$0] }, hiding: FlowEventLoop().secrets)
       return Dictionary(
         resource.attributes.map { ($0.name.description, $0.value.description) }
       ) { first, _ in first }

@@ -213,7 +213,7 @@ struct SessionLocalsTests {
     for file in Self.programs {
       var text = Array(try Data(contentsOf: file))
       if text.first == UInt8(ascii: "#") { text = Array(text.drop { $0 != 10 }) }
-      guard (try? vm.load(ByteString(text), name: "=x", mode: "t")) != nil else { continue }
+      guard (try? vm.load(ByteString(text), name: "=x")) != nil else { continue }
       let reader = ChunkReader(text)
       let last = LuaLexer.tokens(text).last?.range.upperBound
       #expect(reader.ends.last == last, "\(file.lastPathComponent)")
@@ -222,7 +222,7 @@ struct SessionLocalsTests {
       for end in reader.ends {
         let statement = Array(text[begin..<end])
         #expect(throws: Never.self) {
-          do { _ = try vm.load(ByteString(statement), name: "=x", mode: "t") } catch let error
+          do { _ = try vm.load(ByteString(statement), name: "=x") } catch let error
             as LuaError where error.description.contains("label")
           {}
         }

@@ -13,11 +13,11 @@ typealias UnicodeScalarType = String
 final class ScriptProgram {
   let host: ScriptHost
   var vm: LuaVM { host.vm }
-  var loop: EventLoop { host.loop }
+  var loop: FlowEventLoop { host.loop }
 
   init(_ state: LuaConfiguration = LuaConfiguration()) throws {
     host = try ScriptHost(
-      vm: LuaVM(configuration: state), loop: EventLoop(clock: VirtualClock()))
+      vm: LuaVM(configuration: state), loop: FlowEventLoop(clock: VirtualClock()))
     try vm.setGlobal("flow", .reference(host.module))
   }
 
@@ -33,7 +33,7 @@ final class ScriptProgram {
   }
 
   func load(_ source: String) throws -> LuaReference {
-    try vm.load(ByteString(source), name: "@script.lua", mode: "t")
+    try vm.load(ByteString(source), name: "@script.lua")
   }
 
   /// The run, which has ended, of the op that a chunk returns.

@@ -7,7 +7,7 @@ import Testing
 struct TimelineChoiceTests {
   /// 30 runs: each of so many items as its place, the last one fails, and the seventh takes long.
   private func entries() throws -> [TimelinePage.Entry] {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     var entries: [TimelinePage.Entry] = []
     for number in 1...30 {
       let op = Op("ItemOp") { context in

@@ -21,7 +21,7 @@ struct TimelineDataTests {
     let list = (1...1000).map { Int64($0) }
     let flow = Flow("many").data("list", list.flowValue)
       .addGrouped(op, GroupDispatcher(input: "list", allowFailure: true, as: "x"))
-    let run = flow.start(on: EventLoop(clock: VirtualClock()))
+    let run = flow.start(on: FlowEventLoop(clock: VirtualClock()))
     try run.waitUntilEnd()
     run.markObserved()
     return run

@@ -127,7 +127,7 @@ struct SharedTableTests {
 
   @Test("A table of one state is copied into another state")
   func twoHosts() throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     let hosts = try (0..<2).map { _ in try ScriptHost(vm: LuaVM(), loop: loop) }
     defer {
       for host in hosts.reversed() { host.close() }
@@ -141,7 +141,7 @@ struct SharedTableTests {
           list[#list + 1] = #list + 1
           ctx:set("list", list)
         end)
-        """, name: "@script.lua", mode: "t")
+        """, name: "@script.lua")
       return try #require(try host.vm.call(chunk).first.flatMap { host.op(in: $0) })
     }
     let run = Flow("both").add(ops[0]).add(ops[1]).add(ops[0]).start(on: loop, data: ["list": [1]])

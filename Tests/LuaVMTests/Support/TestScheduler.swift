@@ -9,12 +9,12 @@ final class TestScheduler: LuaScheduler {
   }
 
   fileprivate final class Fiber {
-    let coroutine: LuaCoroutine
+    let coroutine: RunningCoroutine
     let task: TestTask
     /// Kept by nobody else on purpose: the state has to keep what a coroutine waits for.
     weak var wait: LuaWait?
 
-    init(_ coroutine: LuaCoroutine, _ task: TestTask) {
+    init(_ coroutine: RunningCoroutine, _ task: TestTask) {
       self.coroutine = coroutine
       self.task = task
     }
@@ -118,7 +118,7 @@ final class TestScheduler: LuaScheduler {
 }
 
 /// The coroutine of an outcome that waits; nil for another one.
-func parked(_ outcome: LuaOutcome) -> LuaCoroutine? {
+func parked(_ outcome: LuaOutcome) -> RunningCoroutine? {
   guard case .parked(let coroutine) = outcome else { return nil }
   return coroutine
 }

@@ -7,11 +7,11 @@
 // there.
 package final class ConfinedValue: @unchecked Sendable {
   private var value: FlowValue
-  private let owner: EventLoop.Identity
+  private let owner: FlowEventLoop.Identity
   private let mailbox: Mailbox
 
   /// Confines a value to a loop: it is released on that loop's thread.
-  package init(_ value: FlowValue, on loop: EventLoop) {
+  package init(_ value: FlowValue, on loop: FlowEventLoop) {
     loop.checkThread()
     self.value = value
     owner = loop.identity

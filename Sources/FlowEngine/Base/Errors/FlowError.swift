@@ -210,8 +210,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The error of code on a loop, which may map it; see `EventLoop.errorMapper`.
-  package static func from(_ error: any Error, on loop: EventLoop) -> FlowError {
+  /// The error of code on a loop, which may map it; see `FlowEventLoop.errorMapper`.
+  package static func from(_ error: any Error, on loop: FlowEventLoop) -> FlowError {
     guard let mapper = loop.errorMapper, !(error is FlowError), !(error is CancellationError),
       !(error is any ErrorWithKind)
     else { return .from(error) }

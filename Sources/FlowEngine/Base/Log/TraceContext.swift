@@ -1,5 +1,5 @@
 /// A place in a distributed trace, in the terms of W3C's Trace Context: the span that runs continue, or an op's for
-/// what it starts. See `EventLoop.trace`, `Op.start` and `OpContext.traceContext`.
+/// what it starts. See `FlowEventLoop.trace`, `Op.start` and `OpContext.traceContext`.
 public struct TraceContext: Sendable {
   /// The id of the trace, its first and last 8 bytes; never 0.
   package let high: UInt64

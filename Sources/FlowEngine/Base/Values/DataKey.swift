@@ -12,7 +12,7 @@ public struct DataKey: Hashable, Sendable {
 /// The names of keys. One per event loop, confined to its thread.
 public final class KeyTable {
   /// The thread of the table, and of all buckets with its keys.
-  let identity = EventLoop.Identity.current
+  let identity = FlowEventLoop.Identity.current
 
   private var names: ContiguousArray<ByteString> = []
   /// Open addressing: 0 is free, else the id of a key plus one. At most half full.

@@ -19,7 +19,7 @@ package final class SecretValue: OpaqueValue {
   }
 
   /// Hides the text as long as this value exists.
-  package func hide(on loop: EventLoop) {
+  package func hide(on loop: FlowEventLoop) {
     guard holds == nil else { return }
     let holds = SecretHolds(loop.secrets, countedIn: loop.memory)
     holds.add(plain)

@@ -88,7 +88,7 @@ package final class KeptWork {
   /// The value that counts instead of the inputs and of what the op reads.
   package var cacheKey: FlowValue?
   /// The loop that executes it.
-  package let loop: EventLoop
+  package let loop: FlowEventLoop
 
   init(
     name: ByteString, names: @escaping () -> KeptNames,
@@ -96,7 +96,7 @@ package final class KeptWork {
     codeOrigin: CodeOrigin? = nil, inputs: [(name: ByteString, value: FlowValue?)],
     given: [DataKey] = [],
     output: DataKey? = nil, data: DataBucket, lineage: UInt64, outer: (any KeptExecution)?,
-    isWithinUndo: Bool, isOnce: Bool = false, cache: CachePolicy? = nil, loop: EventLoop
+    isWithinUndo: Bool, isOnce: Bool = false, cache: CachePolicy? = nil, loop: FlowEventLoop
   ) {
     self.name = name
     self.names = names

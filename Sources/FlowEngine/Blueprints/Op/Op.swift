@@ -196,12 +196,12 @@ public class Op {
   var stepNames: [ByteString] { [] }
 
   /// The declared inputs with the keys of `loop`, looked up once.
-  package func needs(on loop: EventLoop) -> [(key: DataKey, type: FlowValueType)] {
+  package func needs(on loop: FlowEventLoop) -> [(key: DataKey, type: FlowValueType)] {
     declarations.resolved(for: loop.keys).needs
   }
 
   /// The declared outputs with the keys of `loop`, looked up once.
-  package func gives(on loop: EventLoop) -> [(key: DataKey, type: FlowValueType)] {
+  package func gives(on loop: FlowEventLoop) -> [(key: DataKey, type: FlowValueType)] {
     declarations.resolved(for: loop.keys).gives
   }
 

@@ -116,7 +116,7 @@ final class OpPolicy {
 
 /// A generator of random numbers that draws the same ones from the same seed (SplitMix64).
 ///
-/// Set one as `EventLoop.randomNumberGenerator` to make the jitter of retries predictable.
+/// Set one as `FlowEventLoop.randomNumberGenerator` to make the jitter of retries predictable.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

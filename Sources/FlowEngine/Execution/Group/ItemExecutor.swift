@@ -39,7 +39,7 @@ package final class ItemExecutor {
   ///   - owner: The owner to notify of the ends; not retained. It must live until it has called
   ///     `end`.
   package init(
-    _ op: Op, on loop: EventLoop, data: [(ByteString, FlowValue)], itemKey: ByteString,
+    _ op: Op, on loop: FlowEventLoop, data: [(ByteString, FlowValue)], itemKey: ByteString,
     collectKey: ByteString?, limit: Int, stopsAtFailure: Bool, endingError: FlowError? = nil,
     lineage: UInt64 = 0, spans: SpanOrigin? = nil, owner: any ItemExecutorOwner
   ) {

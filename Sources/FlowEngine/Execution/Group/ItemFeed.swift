@@ -19,7 +19,7 @@ final class ItemFeed: TaskOwner, TaskObserver {
   }
 
   /// Begins to read; false if the value gives no items.
-  func begin(_ value: FlowValue, on loop: EventLoop) -> Bool {
+  func begin(_ value: FlowValue, on loop: FlowEventLoop) -> Bool {
     guard case .opaque(let opaque) = value else { return false }
     stream.onItem = { [unowned self] in group.schedule() }
     guard

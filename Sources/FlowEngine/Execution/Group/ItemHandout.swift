@@ -55,7 +55,7 @@ final class ItemHandout: ExecutedItemGroup {
     runner.detach()
   }
 
-  private var loop: EventLoop { work.run.loop }
+  private var loop: FlowEventLoop { work.run.loop }
   private var log: EventLog { work.run.log }
 
   /// Whether all items have been handed out, and none has to be handed out again.

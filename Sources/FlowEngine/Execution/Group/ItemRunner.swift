@@ -103,7 +103,7 @@ package protocol ItemRunnerProvider: OpBody {
 /// It does everything that belongs to an execution, including the checks of the op's declarations.
 /// The group decides when each item starts, logs the runner's notifications, and collects outputs.
 ///
-/// `ItemRunnerProvider.itemRunner(for:)` or `EventLoop.makeItemRunner` makes one for each group
+/// `ItemRunnerProvider.itemRunner(for:)` or `FlowEventLoop.makeItemRunner` makes one for each group
 /// that starts. All its methods are called on the loop's thread.
 package protocol ItemRunner: AnyObject {
   /// Sets the group that it works for; called once and before any other method.

@@ -290,7 +290,7 @@ class MemberGroup: Work {
   private let unretainedParent: Unmanaged<Execution>
   /// The execution whose step this is.
   final var parent: Execution { unretainedParent.takeUnretainedValue() }
-  final let loop: EventLoop
+  final let loop: FlowEventLoop
 
   // Unchecked exclusivity: see HotPath.swift.
 

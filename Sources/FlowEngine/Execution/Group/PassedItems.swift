@@ -30,7 +30,7 @@ final class PassedItems: ItemSequence {
     pass()
   }
 
-  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: EventLoop) -> AnyFlowTask? {
+  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: FlowEventLoop) -> AnyFlowTask? {
     let task = PassingTask(stream, on: loop)
     reader = task
     owner.add(task)
@@ -64,7 +64,7 @@ private final class PassingTask: FlowTask<Void> {
   /// Whether the other group has an item that it can't execute yet.
   var isWaiting = false
 
-  init(_ stream: ItemStream, on loop: EventLoop) {
+  init(_ stream: ItemStream, on loop: FlowEventLoop) {
     self.stream = stream
     super.init(on: loop)
   }

@@ -17,7 +17,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   unowned(unsafe) let logic: any MachineLogic
   private unowned(unsafe) let table: TransitionTable
   private let call: MachineCall
-  let loop: EventLoop
+  let loop: FlowEventLoop
   // Cleared at the end, so that the context can be reused.
   private var context: OpContext?
 

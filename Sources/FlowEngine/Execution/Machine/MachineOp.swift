@@ -107,7 +107,7 @@ public final class MachineOp: Op {
   /// - Returns: The run, which may have settled already. Its data starts with the fields of the
   ///   state.
   package func start(
-    on loop: EventLoop, from state: FlowValue, at step: Int? = nil, history: [Int] = [],
+    on loop: FlowEventLoop, from state: FlowValue, at step: Int? = nil, history: [Int] = [],
     owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
   ) -> Run {
     checkSteps(history + [step].compactMap { $0 })
@@ -127,7 +127,8 @@ public final class MachineOp: Op {
   ///   - adopt: Called before anything is executed, to attach the run to another owner.
   /// - Returns: The run, which may have settled already.
   package func `continue`(
-    on loop: EventLoop, after step: Int, result: FlowValue, state: FlowValue, history: [Int] = [],
+    on loop: FlowEventLoop, after step: Int, result: FlowValue, state: FlowValue,
+    history: [Int] = [],
     owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
   ) -> Run {
     checkSteps(history + [step])
@@ -147,7 +148,7 @@ public final class MachineOp: Op {
   ///   - body: Called with the decision; not called when the run fails.
   /// - Returns: The run of these functions; it may have settled. Monitors aren't notified of it.
   package func decide(
-    on loop: EventLoop, after step: Int, result: FlowValue, state: FlowValue,
+    on loop: FlowEventLoop, after step: Int, result: FlowValue, state: FlowValue,
     adopt: ((Run) -> Void)? = nil,
     _ body: @escaping (MachineDecision<Int, FlowValue, FlowValue>) -> Void
   ) -> Run {

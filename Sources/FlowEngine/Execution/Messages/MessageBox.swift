@@ -107,7 +107,7 @@ package final class MessageBox {
   }
 
   /// Adds a message, and delivers it if something waits for it.
-  package func send(_ message: Message, on loop: EventLoop) throws {
+  package func send(_ message: Message, on loop: FlowEventLoop) throws {
     try store.add(message)
     loop.messages.deliver()
   }

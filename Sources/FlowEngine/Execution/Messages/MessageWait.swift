@@ -7,7 +7,7 @@ package final class MessageWait: FlowTask<FlowValue> {
   private var timer: LoopTimer?
 
   init(
-    _ request: MessageRequest, in box: MessageBox, on loop: EventLoop,
+    _ request: MessageRequest, in box: MessageBox, on loop: FlowEventLoop,
     refused: @escaping (Message) -> Void
   ) {
     self.request = request
@@ -89,14 +89,14 @@ package final class MessageCenter: LoopExtension {
   package var holds: Bool { didSet { update() } }
   /// Called when a wait was added or has ended.
   package var onChange: (() -> Void)?
-  private unowned let loop: EventLoop
+  private unowned let loop: FlowEventLoop
   private var work: ExternalWork?
   private var isLooking = false
 
   /// How often the store is looked at for messages of other processes.
   private static let interval = Duration.milliseconds(200)
 
-  init(_ loop: EventLoop) {
+  init(_ loop: FlowEventLoop) {
     self.loop = loop
     holds = !loop.timeSource.isVirtual
   }
@@ -147,7 +147,7 @@ package final class MessageCenter: LoopExtension {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The waits for messages on this loop.
   package var messages: MessageCenter {
     let id = ObjectIdentifier(MessageCenter.self)

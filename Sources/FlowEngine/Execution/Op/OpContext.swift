@@ -9,7 +9,7 @@ public final class OpContext {
     case idle, inBody, suspended, ended
   }
 
-  /// Where `EventLoop.context(slot:generation:)` finds this context.
+  /// Where `FlowEventLoop.context(slot:generation:)` finds this context.
   package let slot: UInt32
 
   // Unchecked exclusivity: see HotPath.swift.
@@ -114,7 +114,7 @@ public final class OpContext {
   }
 
   /// The loop that runs the op.
-  public var loop: EventLoop { run.loop }
+  public var loop: FlowEventLoop { run.loop }
 
   /// The data of the flow, or of the item in a group.
   public var bucket: DataBucket { execution?.bucket ?? run.data }

@@ -1,6 +1,6 @@
 /// Calls callbacks and continues when they have finished.
 protocol CallbackOwner: AnyObject {
-  var loop: EventLoop { get }
+  var loop: FlowEventLoop { get }
   /// When a busy callback has to be stopped.
   var callbackDeadline: Int64 { get }
   /// Stops what ends at `callbackDeadline`; returns the error that the callback finishes with.

@@ -54,7 +54,7 @@ final class Engine: WorkScheduler {
     super.loopIsShutDown()
   }
 
-  override func cancelAll(reason: ByteString, on loop: EventLoop) {
+  override func cancelAll(reason: ByteString, on loop: FlowEventLoop) {
     for task in loop.pendingTasks { task.cancel(reason: reason) }
     super.cancelAll(reason: reason, on: loop)
   }
@@ -105,7 +105,7 @@ extension Work {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The engine of the loop.
   @inline(__always)
   final var engine: Engine {
@@ -223,7 +223,7 @@ extension EventLoop {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Why a function that checks an op's declarations is to stop; nil when nothing stops it, or no
   /// function is checking.
   package var checkStopError: FlowError? {
@@ -250,7 +250,7 @@ extension EventLoop {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The event loop of the calling thread: the default wherever a loop is a parameter.
   ///
   /// Within an op, a callback or other code that a loop executes it is that loop, and on a `LoopThread` the loop
@@ -261,12 +261,12 @@ extension EventLoop {
   /// Code of a Swift task that isn't on a loop or the main thread has none, because it may continue on another
   /// thread after each `await`: there it ends the process with a sentence. Use `LoopThread.perform`. Several
   /// loops of one thread are best passed explicitly, as are those of tests.
-  public static var current: EventLoop { current(orMake: { EventLoop() }) }
+  public static var current: FlowEventLoop { current(orMake: { FlowEventLoop() }) }
 }
 
 /// Loops within loops: a part of a program runs to its end on a clock of its own while the rest
 /// pauses.
-extension EventLoop {
+extension FlowEventLoop {
   /// A loop that runs within calls of another one, on the same thread; see `standStill`.
   ///
   /// It shares the names of keys and the list of unobserved failures, makes values as the outer
@@ -276,7 +276,7 @@ extension EventLoop {
   /// - Parameters:
   ///   - outer: The loop that pauses meanwhile.
   ///   - clock: The source of its time.
-  package convenience init(within outer: EventLoop, clock: any TimeSource) {
+  package convenience init(within outer: FlowEventLoop, clock: any TimeSource) {
     outer.checkThread()
     self.init(clock: clock, keys: outer.keys, failures: outer.registry.failures)
     let (engine, outer) = (engine, outer.engine)
@@ -298,7 +298,7 @@ extension EventLoop {
   ///   - inner: A loop made with `init(within:clock:)` of this one.
   ///   - body: The code to execute meanwhile.
   /// - Returns: The result of `body`.
-  package func standStill<Result>(for inner: EventLoop, _ body: () throws -> Result) rethrows
+  package func standStill<Result>(for inner: FlowEventLoop, _ body: () throws -> Result) rethrows
     -> Result
   {
     checkThread()
@@ -331,7 +331,7 @@ extension Engine {
   fileprivate static var generationGap: UInt64 { 1 << 32 }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Runs that haven't concluded, in the order in which they were started.
   public var pendingRuns: [Run] { engine.pending.values.sorted { $0.id < $1.id } }
 
@@ -363,7 +363,7 @@ extension LoopThread {
   public convenience init(
     name: String = "flow", clock: any TimeSource = SystemClock()
   ) throws(SystemError) {
-    try self.init(name: name) { EventLoop(clock: clock) }
+    try self.init(name: name) { FlowEventLoop(clock: clock) }
   }
 
   /// Runs code on the thread and returns its result; for any Swift task.

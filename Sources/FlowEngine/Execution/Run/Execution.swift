@@ -31,7 +31,7 @@ final class Execution: Work {
 
   let run: Run
   var log: EventLog { run.log }
-  var loop: EventLoop { run.loop }
+  var loop: FlowEventLoop { run.loop }
   // Safe: a group holds its members until they have ended.
   let memberOf: Unmanaged<MemberGroup>?
   /// The group that it is a member of.

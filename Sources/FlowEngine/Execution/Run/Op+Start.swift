@@ -2,7 +2,7 @@ extension Op {
   /// Starts it for an op and, before anything is executed, calls `adopt`, which can attach the run
   /// to another owner.
   package func start(
-    on loop: EventLoop, data: [(ByteString, FlowValue)], name: ByteString? = nil,
+    on loop: FlowEventLoop, data: [(ByteString, FlowValue)], name: ByteString? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil, owner: OpContext?,
     adopt: ((Run) -> Void)? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Run {
@@ -36,7 +36,7 @@ extension Op {
   /// - Returns: The run, which may have settled already.
   @discardableResult
   public func start(
-    on loop: EventLoop = .current, data: InitialData = [:], name: (any FlowText)? = nil,
+    on loop: FlowEventLoop = .current, data: InitialData = [:], name: (any FlowText)? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Run {

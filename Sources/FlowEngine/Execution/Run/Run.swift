@@ -85,7 +85,7 @@ public final class Run: FlowTask<DataBucket> {
 
   package override var title: ByteString { name }
 
-  init(_ op: Op, on loop: EventLoop, name: ByteString, sinks: [any EventSink]) {
+  init(_ op: Op, on loop: FlowEventLoop, name: ByteString, sinks: [any EventSink]) {
     self.op = op
     self.name = name
     data = DataBucket(keys: loop.keys)

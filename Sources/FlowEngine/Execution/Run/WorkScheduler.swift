@@ -36,7 +36,7 @@ class WorkScheduler: TaskRegistry {
   /// The generation at which work that executes without waiting lets other jobs run: see `drive`.
   @exclusivity(unchecked) final var turnEnd: UInt64 = 0
 
-  override func attach(to loop: EventLoop) {
+  override func attach(to loop: FlowEventLoop) {
     super.attach(to: loop)
     if loop.timeSource.isVirtual { nextLook = .max }
   }

@@ -50,7 +50,7 @@ extension Op {
 /// A body that runs as a Swift task.
 class AsyncBody: OpBody {
   /// Makes the task of an execution.
-  func makeTask(_ context: OpContext, on loop: EventLoop) -> OpTask {
+  func makeTask(_ context: OpContext, on loop: FlowEventLoop) -> OpTask {
     OpTask(context, on: loop)
   }
 
@@ -75,7 +75,7 @@ final class AsyncClosureBody: AsyncBody {
     self.body = body
   }
 
-  override func makeTask(_ context: OpContext, on loop: EventLoop) -> OpTask {
+  override func makeTask(_ context: OpContext, on loop: FlowEventLoop) -> OpTask {
     ClosureTask(context, body, on: loop)
   }
 }
@@ -87,7 +87,7 @@ class OpTask: LoopTask, @unchecked Sendable {
   private var isStarting = true
   private var error: FlowError?
 
-  init(_ context: OpContext, on loop: EventLoop) {
+  init(_ context: OpContext, on loop: FlowEventLoop) {
     self.context = context
     super.init(on: loop)
   }
@@ -144,7 +144,7 @@ class OpTask: LoopTask, @unchecked Sendable {
 private final class ClosureTask: OpTask, @unchecked Sendable {
   private let body: AsyncOpBody
 
-  init(_ context: OpContext, _ body: @escaping AsyncOpBody, on loop: EventLoop) {
+  init(_ context: OpContext, _ body: @escaping AsyncOpBody, on loop: FlowEventLoop) {
     self.body = body
     super.init(context, on: loop)
   }
@@ -239,7 +239,7 @@ private final class ConcurrentTask<Output: Sendable>: OpTask, @unchecked Sendabl
   private let give: (Output, OpContext) -> Void
 
   init(
-    _ context: OpContext, _ give: @escaping (Output, OpContext) -> Void, on loop: EventLoop
+    _ context: OpContext, _ give: @escaping (Output, OpContext) -> Void, on loop: FlowEventLoop
   ) {
     self.give = give
     super.init(context, on: loop)

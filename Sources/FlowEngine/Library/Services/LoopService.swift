@@ -83,8 +83,8 @@ public final class LoopService: Sendable {
   /// Runs the operation until it returns or throws.
   ///
   /// After `shutdown()`, when the grace is over or nothing runs any more, and as soon as the calling task is
-  /// cancelled, it first stops everything on the loop and waits until all cleanups have run. Ops that ignore a stop are cut off after `EventLoop.gracePeriod`,
-  /// cleanups after `EventLoop.cleanupGrace`. Call it once.
+  /// cancelled, it first stops everything on the loop and waits until all cleanups have run. Ops that ignore a stop are cut off after `FlowEventLoop.gracePeriod`,
+  /// cleanups after `FlowEventLoop.cleanupGrace`. Call it once.
   ///
   /// - Throws: The error of the operation, unless it is about the stop; `CancellationError` when the calling
   ///   task was cancelled, or the loop is shut down.
@@ -136,7 +136,7 @@ public final class LoopService: Sendable {
     if let task { stop(task) }
   }
 
-  nonisolated(nonsending) private func perform(on loop: EventLoop) async throws {
+  nonisolated(nonsending) private func perform(on loop: FlowEventLoop) async throws {
     try await Self.$current.withValue(self) { try await operation(loop) }
   }
 
@@ -180,7 +180,7 @@ public final class LoopService: Sendable {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Cancels all runs and tasks, also those that their cleanups start, and waits until all have ended.
   nonisolated(nonsending) fileprivate func cancelPending(reason: ByteString) async throws {
     var newest: UInt64 = 0

@@ -3,7 +3,7 @@
 /// The metadata says what a message is about: `run` and `flow`, the id and the name of the run; `op` and `path`;
 /// `attempt` if it isn't the first; `worker`; `duration` in seconds at an end; `error.type`, the kind of a
 /// failure. In a distributed trace, `trace_id` and `span_id` are those of the spans. A run that an op has
-/// started counts as an op. Add the sink to `EventLoop.eventSinks` for all runs of a loop, or give it to one run.
+/// started counts as an op. Add the sink to `FlowEventLoop.eventSinks` for all runs of a loop, or give it to one run.
 public final class RunLogSink: RunSink, RecordSink {
   private let logger: any RunLogger
   private let source: String

@@ -14,7 +14,7 @@
 ///
 /// An outcome is `succeeded`, `failed` or `cancelled`. Runs are those that no op has started; runs that an op
 /// starts, and flows within flows, count as ops. Items of a group have the name of their op. Add it to
-/// `EventLoop.eventSinks` for all runs of a loop, or give it to one run.
+/// `FlowEventLoop.eventSinks` for all runs of a loop, or give it to one run.
 public final class RunMetricsSink: RunSink, RecordSink {
   private let metrics: any RunMetrics
   private var runs = SinkRuns()

@@ -100,7 +100,8 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   /// - Returns: The run, which may have settled already.
   @discardableResult
   public func start(
-    from step: Step? = nil, with state: State, on loop: EventLoop = .current, history: [Step] = []
+    from step: Step? = nil, with state: State, on loop: FlowEventLoop = .current,
+    history: [Step] = []
   ) -> Run {
     op.start(
       on: loop, from: logic.box(state), at: step.map { logic.number(of: $0) },
@@ -110,7 +111,8 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   /// Starts the machine alone, as the other `start`; returns a task with its result.
   @_disfavoredOverload
   public func start(
-    from step: Step? = nil, with state: State, on loop: EventLoop = .current, history: [Step] = []
+    from step: Step? = nil, with state: State, on loop: FlowEventLoop = .current,
+    history: [Step] = []
   ) -> FlowTask<Output> {
     task(of: start(from: step, with: state, on: loop, history: history) as Run)
   }
@@ -134,7 +136,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   /// - Returns: The run, which may have settled already.
   @discardableResult
   public func `continue`(
-    on loop: EventLoop = .current, after step: Step, result: StepResult, state: State,
+    on loop: FlowEventLoop = .current, after step: Step, result: StepResult, state: State,
     history: [Step] = []
   ) -> Run {
     op.continue(
@@ -164,7 +166,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   /// - Throws: The error that the machine would fail with, such as for an event that no step
   ///   handles.
   public nonisolated(nonsending) func transition(
-    on loop: EventLoop = .current, after step: Step, result: StepResult, state: State
+    on loop: FlowEventLoop = .current, after step: Step, result: StepResult, state: State
   ) async throws -> MachineDecision<Step, State, Output> {
     var decision: MachineDecision<Int, FlowValue, FlowValue>?
     let run = op.decide(

@@ -188,7 +188,7 @@ private final class MachineTask: LoopTask, @unchecked Sendable {
   init(
     _ call: MachineCall,
     _ body: nonisolated(nonsending) @escaping () async throws -> MachineAnswer,
-    on loop: EventLoop
+    on loop: FlowEventLoop
   ) {
     self.call = call
     self.body = body

@@ -152,7 +152,7 @@ extension OpConvertible {
   /// - Returns: The run, which may have settled already.
   @discardableResult
   public func start(
-    on loop: EventLoop = .current, data: InitialData = [:], file: StaticString = #fileID,
+    on loop: FlowEventLoop = .current, data: InitialData = [:], file: StaticString = #fileID,
     line: UInt = #line
   ) -> Run {
     makeOp().start(on: loop, data: data, file: file, line: line)
@@ -226,7 +226,7 @@ final class AsyncTypedBody<Definition: AsyncTypedOp>: AsyncBody {
     self.schema = schema
   }
 
-  override func makeTask(_ context: OpContext, on loop: EventLoop) -> OpTask {
+  override func makeTask(_ context: OpContext, on loop: FlowEventLoop) -> OpTask {
     TypedTask(definition, schema, context, on: loop)
   }
 }
@@ -236,7 +236,7 @@ private final class TypedTask<Definition: AsyncTypedOp>: OpTask, @unchecked Send
   private let schema: OpSchema
 
   init(
-    _ definition: Definition, _ schema: OpSchema, _ context: OpContext, on loop: EventLoop
+    _ definition: Definition, _ schema: OpSchema, _ context: OpContext, on loop: FlowEventLoop
   ) {
     self.definition = definition
     self.schema = schema

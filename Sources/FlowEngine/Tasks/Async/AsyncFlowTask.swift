@@ -1,8 +1,8 @@
-/// The code of `EventLoop.task`. It always runs on the loop's thread, whatever it awaits in
+/// The code of `FlowEventLoop.task`. It always runs on the loop's thread, whatever it awaits in
 /// between.
 public typealias AsyncTaskBody<Success> = nonisolated(nonsending) () async throws -> Success
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Runs async code as a task; on the loop's thread.
   ///
   /// The code starts at once and returns to the loop's thread after each `await`; while it waits,
@@ -29,7 +29,7 @@ private final class AsyncFlowTask<Success>: FlowTask<Success> {
   /// The tasks that the code waits for.
   private var awaited = AwaitedTasks()
 
-  override init(on loop: EventLoop) { super.init(on: loop) }
+  override init(on loop: FlowEventLoop) { super.init(on: loop) }
 
   func begin(_ body: @escaping AsyncTaskBody<Success>) {
     let code = AsyncCode(body, self)

@@ -1,7 +1,7 @@
 /// A Sendable handle of a task: other threads can wait for the task and cancel it.
 public final class FlowTaskHandle<Success: Sendable>: Sendable {
   private let task: Sent<FlowTask<Success>>
-  private let identity: EventLoop.Identity
+  private let identity: FlowEventLoop.Identity
   private let mailbox: Mailbox
 
   fileprivate init(_ task: FlowTask<Success>) {
@@ -32,7 +32,7 @@ public final class FlowTaskHandle<Success: Sendable>: Sendable {
   /// - Throws: The task's error, or `CancellationError`.
   public func value(cancelsTask: Bool) async throws -> Success {
     let task = task
-    return try await mailbox.run { (_: EventLoop) async throws -> Success in
+    return try await mailbox.run { (_: FlowEventLoop) async throws -> Success in
       guard let task = task.content else { throw CancellationError() }
       return try await task.value(cancelsTask: cancelsTask)
     }

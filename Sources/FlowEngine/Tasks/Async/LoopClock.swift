@@ -11,7 +11,7 @@
 public struct LoopClock: Clock {
   /// A time of the clock.
   public struct Instant: InstantProtocol {
-    /// Nanoseconds since the clock's start, as `EventLoop.now()` has them.
+    /// Nanoseconds since the clock's start, as `FlowEventLoop.now()` has them.
     public let nanoseconds: Int64
 
     /// Makes the time that many nanoseconds after the clock's start.
@@ -36,7 +36,7 @@ public struct LoopClock: Clock {
   private let source: any TimeSource
   private let mailbox: Mailbox
 
-  fileprivate init(of loop: EventLoop) {
+  fileprivate init(of loop: FlowEventLoop) {
     source = loop.timeSource
     mailbox = loop.mailbox
   }
@@ -71,7 +71,7 @@ public struct LoopClock: Clock {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The loop's time as a clock of Swift, which any thread may use.
   public var clock: LoopClock { LoopClock(of: self) }
 }

@@ -5,13 +5,13 @@ internal import FlowLoop
 // The queue and `loop` are touched on the loop's thread only, which `enqueue` makes sure of; the
 // other properties never change and are Sendable.
 final class LoopExecutor: TaskExecutor, @unchecked Sendable {
-  private let identity: EventLoop.Identity
+  private let identity: FlowEventLoop.Identity
   private let mailbox: Mailbox
   private let queue: TaskQueue
   // Safe: the loop clears it in its deinit.
-  private unowned(unsafe) var loop: EventLoop?
+  private unowned(unsafe) var loop: FlowEventLoop?
 
-  init(_ loop: EventLoop) {
+  init(_ loop: FlowEventLoop) {
     identity = loop.identity
     mailbox = loop.mailbox
     queue = TaskQueue()
@@ -92,7 +92,7 @@ final class ComputingExecutor: TaskExecutor {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Runs async code on other threads, one for each core, and returns its result; meanwhile the loop runs
   /// everything else.
   ///

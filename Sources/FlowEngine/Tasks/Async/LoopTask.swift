@@ -8,8 +8,8 @@ class LoopTask: @unchecked Sendable {
   @TaskLocal static var current: LoopTask?
 
   // Safe: see `abandon`. A task that ends later finds nil here.
-  private unowned(unsafe) var loop: EventLoop?
-  private let identity: EventLoop.Identity
+  private unowned(unsafe) var loop: FlowEventLoop?
+  private let identity: FlowEventLoop.Identity
   /// Set while it is suspended.
   private var number: UInt64 = 0
   private var task: Task<Void, Never>?
@@ -20,7 +20,7 @@ class LoopTask: @unchecked Sendable {
   /// Whether it counts as work that runs off the loop.
   private var isOutside = false
 
-  init(on loop: EventLoop) {
+  init(on loop: FlowEventLoop) {
     self.loop = loop
     identity = loop.identity
   }
@@ -39,12 +39,12 @@ class LoopTask: @unchecked Sendable {
   func didEnd() {}
 
   /// Starts it in a context, or else in the calling code's, and runs it until its first wait.
-  final func start(on loop: EventLoop, in context: TaskContext?) {
+  final func start(on loop: FlowEventLoop, in context: TaskContext?) {
     if let context { context.run { start(on: loop) } } else { start(on: loop) }
   }
 
   /// Starts it and runs it until its first wait.
-  func start(on loop: EventLoop) {
+  func start(on loop: FlowEventLoop) {
     let task = Task.immediate(executorPreference: loop.taskSupport.executor) {
       await LoopTask.$current.withValue(self) { await self.perform() }
       self.end()
@@ -53,7 +53,7 @@ class LoopTask: @unchecked Sendable {
   }
 
   /// Keeps a running task, and counts it as work that may make the loop continue.
-  func suspend(_ task: Task<Void, Never>, number: UInt64, on loop: EventLoop) {
+  func suspend(_ task: Task<Void, Never>, number: UInt64, on loop: FlowEventLoop) {
     self.task = task
     self.number = number
     loop.taskSupport.add(self, number: number)
@@ -61,7 +61,7 @@ class LoopTask: @unchecked Sendable {
   }
 
   /// The loop, if the calling code is on its thread and that is its mailbox.
-  func loop(of mailbox: Mailbox) -> EventLoop? {
+  func loop(of mailbox: Mailbox) -> FlowEventLoop? {
     guard identity.isCurrentThread, let loop, loop.mailbox === mailbox else { return nil }
     return loop
   }
@@ -122,7 +122,7 @@ class LoopTask: @unchecked Sendable {
   }
 }
 
-/// The code of `EventLoop.perform`, which nothing stops but the end of its loop.
+/// The code of `FlowEventLoop.perform`, which nothing stops but the end of its loop.
 // As with `LoopTask`, all of it is touched on the loop's thread only.
 private final class BackgroundCode<Success>: LoopTask, @unchecked Sendable {
   // Both are cleared at the end: they may retain what waits for it.
@@ -133,7 +133,7 @@ private final class BackgroundCode<Success>: LoopTask, @unchecked Sendable {
   init(
     _ body: @escaping AsyncTaskBody<Success>,
     _ then: @escaping (Result<Success, FlowError>) -> Void,
-    on loop: EventLoop
+    on loop: FlowEventLoop
   ) {
     self.body = body
     self.then = then
@@ -158,7 +158,7 @@ private final class BackgroundCode<Success>: LoopTask, @unchecked Sendable {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Runs async code of a library, at once until its first wait; on the loop's thread, where it also continues.
   ///
   /// It is no task that scripts see, and no run stops it. It keeps the loop from being idle as far as what it waits for
@@ -185,7 +185,7 @@ struct OutsideWork: Sendable {
   let number: UInt64
 
   /// The task, on the thread of its loop; nil on another loop, and after its end.
-  func task(on loop: EventLoop) -> LoopTask? {
+  func task(on loop: FlowEventLoop) -> LoopTask? {
     loop.mailbox === mailbox ? loop.registry.swiftTasks?.task(number) : nil
   }
 }
@@ -197,7 +197,7 @@ final class LoopTasks {
   private var suspended: [UInt64: LoopTask] = [:]
   private var lastNumber: UInt64 = 0
 
-  init(_ loop: EventLoop) {
+  init(_ loop: FlowEventLoop) {
     executor = LoopExecutor(loop)
   }
 
@@ -231,7 +231,7 @@ final class LoopTasks {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The loop's Swift tasks.
   var taskSupport: LoopTasks {
     if let tasks = registry.swiftTasks { return tasks }

@@ -2,7 +2,7 @@
 // All properties but `identity` and `mailbox`, which never change, are touched on the loop's thread
 // only.
 final class LoopWait: TaskObserver, @unchecked Sendable {
-  private let identity: EventLoop.Identity
+  private let identity: FlowEventLoop.Identity
   private let mailbox: Mailbox
   /// Set while the wait is for a task.
   var waitingTask: AnyFlowTask?
@@ -10,7 +10,7 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
   private var isOver = false
   private var isCancelled = false
 
-  private init(_ loop: EventLoop) {
+  private init(_ loop: FlowEventLoop) {
     identity = loop.identity
     mailbox = loop.mailbox
   }
@@ -23,7 +23,7 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
   ///   - begin: Gets the job and makes sure that it is enqueued.
   /// - Returns: Whether the job ran; false when the task was cancelled first.
   static func wait(
-    on loop: EventLoop, isolation: isolated (any Actor)? = #isolation, begin: (LoopWait) -> Void
+    on loop: FlowEventLoop, isolation: isolated (any Actor)? = #isolation, begin: (LoopWait) -> Void
   ) async -> Bool {
     let wait = LoopWait(loop)
     await withTaskCancellationHandler {
@@ -38,13 +38,14 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
 
   /// Waits until the loop has run a job, regardless of cancellation.
   static nonisolated(nonsending) func waitShielded(
-    on loop: EventLoop, begin: (LoopWait) -> Void
+    on loop: FlowEventLoop, begin: (LoopWait) -> Void
   ) async {
     await LoopWait(loop).suspend(on: loop, begin)
   }
 
   private func suspend(
-    on loop: EventLoop, isolation: isolated (any Actor)? = #isolation, _ begin: (LoopWait) -> Void
+    on loop: FlowEventLoop, isolation: isolated (any Actor)? = #isolation,
+    _ begin: (LoopWait) -> Void
   ) async {
     identity.check()
     // A task that was cancelled before knows it already.
@@ -105,7 +106,7 @@ private final class WaitHolder {
 }
 
 // Waits of code that `perform` runs. They end when the loop is shut down.
-extension EventLoop {
+extension FlowEventLoop {
   /// Suspends the calling task until a function is called with a value.
   ///
   /// - Parameter begin: Gets the function and passes it to what calls it, on the loop's thread.
@@ -152,7 +153,7 @@ extension EventLoop {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Suspends the calling task for some time of the loop's clock, so that virtual time works.
   ///
   /// Called on the loop's thread, where the task also continues. `clock` is for all threads.

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// The code that `Mailbox.run` runs on a loop's thread.
 public typealias LoopOperation<Success> =
-  nonisolated(nonsending) @Sendable (EventLoop) async throws -> Success
+  nonisolated(nonsending) @Sendable (FlowEventLoop) async throws -> Success
 
 extension Mailbox {
   /// Runs code on the loop's thread and returns its result; for any Swift task.
@@ -109,7 +109,7 @@ package struct CallerWatch {
   package func end() { call.remove(number) }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Calls `action` when the caller of the running `Mailbox.run` is cancelled, on the thread that does it, or at once if it
   /// has been; nil outside of such calls.
   package func watchCaller(_ action: @escaping @Sendable () -> Void) -> CallerWatch? {
@@ -142,12 +142,12 @@ private final class CallTask<Success: Sendable>: LoopTask, @unchecked Sendable {
   private let answer: MailboxAnswer<Success>
   private let call: MailboxCall
   // Cleared at the end: the loop retains this task until then.
-  private var loop: EventLoop?
+  private var loop: FlowEventLoop?
   private var result: Result<Success, any Error>?
 
   init(
     _ operation: @escaping LoopOperation<Success>, _ answer: MailboxAnswer<Success>,
-    _ call: MailboxCall, on loop: EventLoop
+    _ call: MailboxCall, on loop: FlowEventLoop
   ) {
     self.call = call
     self.operation = operation

@@ -20,12 +20,13 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   ///   - request: The program to run.
   ///   - check: Whether a status other than 0 is a failure.
   ///   - loop: The loop that the task belongs to; called on its thread.
-  public convenience init(_ request: ProcessRequest, check: Bool = true, on loop: EventLoop) {
+  public convenience init(_ request: ProcessRequest, check: Bool = true, on loop: FlowEventLoop) {
     self.init(request, check: check, at: nil, on: loop)
   }
 
   /// Makes a task for a program that the log shows at `place`.
-  package init(_ request: ProcessRequest, check: Bool, at place: WorkPlace?, on loop: EventLoop) {
+  package init(_ request: ProcessRequest, check: Bool, at place: WorkPlace?, on loop: FlowEventLoop)
+  {
     let request = request.continuing(place)
     self.request = request
     isChecked = check
@@ -147,7 +148,7 @@ extension ProcessRequest {
   }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Starts a program, or lets it wait while this process has no descriptors left: none is lost.
   ///
   /// - Parameters:

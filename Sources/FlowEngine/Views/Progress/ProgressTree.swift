@@ -2,7 +2,7 @@
 ///
 /// It follows the starts and ends in the logs, and makes rows when they are asked for. An op that starts and
 /// ends with nothing in between gets no node. Confined to its loop's thread. Add it to
-/// `EventLoop.eventSinks` before the first run, or call `followLate(after:)`.
+/// `FlowEventLoop.eventSinks` before the first run, or call `followLate(after:)`.
 package final class ProgressTree: RunSink, RecordSink, GroupSink {
   /// Is notified on the loop's thread.
   package protocol Observer: AnyObject {
@@ -19,7 +19,7 @@ package final class ProgressTree: RunSink, RecordSink, GroupSink {
   package var onNotice: ((ProgressNotice) -> Void)?
   package weak var observer: (any Observer)?
 
-  unowned let loop: EventLoop
+  unowned let loop: FlowEventLoop
   private var logs: [ObjectIdentifier: ProgressLog] = [:]
 
   // Unchecked exclusivity: see HotPath.swift.
@@ -51,7 +51,7 @@ package final class ProgressTree: RunSink, RecordSink, GroupSink {
   static let messageLimit = 1000
 
   /// Makes a tree of the runs of a loop.
-  package init(of loop: EventLoop) { self.loop = loop }
+  package init(of loop: FlowEventLoop) { self.loop = loop }
 
   /// Whether nothing is in progress.
   package var isEmpty: Bool { nodes.isEmpty && held == nil }

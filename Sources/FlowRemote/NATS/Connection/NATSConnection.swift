@@ -8,7 +8,7 @@ package import FlowEngine
 /// except a publication while the server doesn't read and the buffers of the system are full: 2 s at most.
 package final class NATSConnection: LoopExtension {
   /// Holds its extensions until it is shut down.
-  package unowned let loop: EventLoop
+  package unowned let loop: FlowEventLoop
   let settings: NATSSettings
   private let handle: NATSHandle
   private let receiver: NATSReceiver
@@ -47,7 +47,7 @@ package final class NATSConnection: LoopExtension {
   package var hasEnded: Bool { isClosed && lastWork?.isOver != false }
 
   private init(
-    _ handle: NATSHandle, _ receiver: NATSReceiver, _ settings: NATSSettings, _ loop: EventLoop
+    _ handle: NATSHandle, _ receiver: NATSReceiver, _ settings: NATSSettings, _ loop: FlowEventLoop
   ) {
     self.handle = handle
     self.receiver = receiver
@@ -59,7 +59,7 @@ package final class NATSConnection: LoopExtension {
 
   /// Connects on a helper thread. Until then the loop isn't idle.
   package static func connect(
-    _ settings: NATSSettings, on loop: EventLoop
+    _ settings: NATSSettings, on loop: FlowEventLoop
   ) async throws(FlowError) -> NATSConnection {
     let receiver = NATSReceiver.make(for: loop.mailbox)
     let handle = try await loop.onHelperThread {

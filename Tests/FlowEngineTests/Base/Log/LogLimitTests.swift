@@ -5,7 +5,7 @@ import Testing
 struct LogLimitTests {
   @Test("Events can be read while old ones are dropped")
   func reading() throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let log = Op("LogOp") { context in
       context.run.logLimit = 100
@@ -28,7 +28,7 @@ struct LogLimitTests {
 
   @Test("Texts of every length stay the same while old events are dropped", arguments: [10, 100])
   func texts(limit: Int) throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     func text(_ number: Int) -> String {
       "\(number)" + String(repeating: "-", count: number % 50 == 0 ? 2000 : number % 45)
@@ -47,7 +47,7 @@ struct LogLimitTests {
   @Test(
     "Of many ops the oldest are dropped, whole; what was retried stays", arguments: [false, true])
   func manyOps(_ hasRetry: Bool) throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     var isFirst = true
     let again = Op("AgainOp", retry: RetryPolicy(attempts: 2)) { context in
@@ -75,7 +75,7 @@ struct LogLimitTests {
 
   @Test("Flows that enclose many ops begin before what is left of these, and end after it")
   func nestedFlows() throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let all = Flow("all").add(Op("FirstOp") { context in context.run.logLimit = 400 })
     for number in 1...30 {
@@ -114,7 +114,7 @@ struct LogLimitTests {
 
   @Test("Failures stay in the log, even if they exceed its limit")
   func failures() throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let fail = Op("FailOp", needs: ["number": "any"]) { context in
       context.log("a line")

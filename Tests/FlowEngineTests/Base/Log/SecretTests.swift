@@ -109,11 +109,11 @@ struct SecretTests {
     let kept = outer.start(on: loop, data: InitialData([("p", .secret("hunter22".flowValue))]))
     #expect(lines(inner.start(on: loop)).contains("[InnerOp] got <redacted>"))
     #expect(lines(inner.start(on: makeLoop())).contains("[InnerOp] got hunter22"))
-    let within = EventLoop(within: loop, clock: VirtualClock())
+    let within = FlowEventLoop(within: loop, clock: VirtualClock())
     loop.standStill(for: within) {
       #expect(lines(inner.start(on: within)).contains("[InnerOp] got <redacted>"))
     }
-    let shared = EventLoop(clock: VirtualClock(), secrets: loop.secrets)
+    let shared = FlowEventLoop(clock: VirtualClock(), secrets: loop.secrets)
     #expect(lines(inner.start(on: shared)).contains("[InnerOp] got <redacted>"))
     withExtendedLifetime(kept) {}
   }

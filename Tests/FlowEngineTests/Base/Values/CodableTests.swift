@@ -220,7 +220,7 @@ struct CodableTests {
     #expect(problem(["05": "a"], as: [Int: String].self) == "Int expected as key, got string")
     #expect(problem("x", as: [Int: String].self) == "table expected, got string")
     #expect(problem([UInt64.max: 1]).description.hasSuffix("64 bits with a sign"))
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let op = Op("ReadOp") { _ = try $0.value("data", as: [String: [Int: Int]].self) }
     #expect(
@@ -278,7 +278,7 @@ struct CodableTests {
   func runs() throws {
     struct Input: Codable { var article: String, amount: Int }
     struct Result: Codable, Equatable { var article: String, total: Double }
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let op = Op("PriceOp") { context in
       let amount: Int = try context.value("amount")
@@ -292,7 +292,7 @@ struct CodableTests {
 
   @Test("An op whose value can't be decoded fails with the line of a wrong type")
   func inAnOp() throws {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let op = Op("ReadOp") { context in
       let item = try context.value("item", as: Item.self)
@@ -320,7 +320,7 @@ struct CodableTests {
   @Test("An absent value is nil for an op that reads it as an optional, of any form")
   func absentAsAnOptional() {
     final class Session {}
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let op = Op("ReadOp") { context in
       let text = try context.value("text", as: String?.self)
@@ -353,7 +353,7 @@ struct CodableTests {
       let count = Input<Int>("count")
       func run(_ data: OpData<InnerOp>) { data.log("\(data.count)") }
     }
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let name = "Ada"
     let outer = Op("OuterOp") { context in
@@ -388,7 +388,7 @@ struct CodableTests {
         data.same = data.other ?? data.session
       }
     }
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let session = Session()
     let item: FlowValue = ["name": "fig", "count": 1]

@@ -77,7 +77,7 @@ struct EqualityTests {
 
   @Test("A run starts with data of mixed types")
   func initialData() {
-    let loop = EventLoop(clock: VirtualClock())
+    let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let op = Op("ReadOp") { context in context.set("seen", context.bucket["gone"] != nil) }
     let name = "Ada"

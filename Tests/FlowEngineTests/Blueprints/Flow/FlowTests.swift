@@ -346,7 +346,7 @@ struct FlowTests {
 
   @Test("Tables of the data are copied for each run")
   func tablesOfTheDataAreCopiedForEachRun() throws {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     let shared = ListValue([.integer(1)])
     let map = MapValue([("deep", .opaque(MapValue([("list", .opaque(shared))])))])
     var seen: [ListValue] = []

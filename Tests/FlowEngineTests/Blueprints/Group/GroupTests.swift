@@ -267,7 +267,7 @@ struct GroupTests {
 
   @Test("The value absent stands for a missing output")
   func anAbsentValueStandsForWhatHasNoOutput() throws {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     let op = Op("MaybeOp", needs: ["n": "integer"], gives: ["s": "string?"]) { context in
       let n = context.bucket.integer("n") ?? 0
       if n == 3 { throw FlowError(.error, "no") }

@@ -38,7 +38,7 @@ struct ItemExecutorTests {
   }
 
   private func executor(
-    _ op: Op, _ owner: Owner, on loop: EventLoop, limit: Int = 1, stopsAtFailure: Bool = false
+    _ op: Op, _ owner: Owner, on loop: FlowEventLoop, limit: Int = 1, stopsAtFailure: Bool = false
   ) -> ItemExecutor {
     let executor = ItemExecutor(
       op, on: loop, data: [("base", .integer(100))], itemKey: "n", collectKey: "m", limit: limit,
@@ -202,7 +202,7 @@ struct ItemExecutorTests {
 
 /// Has an executor on a loop of its own do the items at once, and hands over what happened in slices.
 private final class ExecutingRunner: ItemRunner, ItemExecutorOwner {
-  weak var loop: EventLoop?
+  weak var loop: FlowEventLoop?
   private let op: Op
   private let slices: Int
   let other = makeLoop()

@@ -8,7 +8,7 @@ struct ItemRunnerTests {
   }
 
   func start(
-    _ runner: FakeRunner, items: Int, on loop: EventLoop, limit: Int = 100,
+    _ runner: FakeRunner, items: Int, on loop: FlowEventLoop, limit: Int = 100,
     allowFailure: Bool = false
   ) -> Run {
     loop.makeItemRunner = { work in
@@ -269,7 +269,7 @@ struct ItemRunnerTests {
 /// Executes nothing: the test says what becomes of the items.
 final class FakeRunner: ItemRunner {
   var capacity: Int
-  weak var loop: EventLoop?
+  weak var loop: FlowEventLoop?
   weak var group: (any ItemGroup)?
   /// Items succeed within `start`, or one by one as jobs, the last one first.
   var answersAtOnce = false

@@ -109,7 +109,7 @@ struct InnerExecutionTests {
 
   @Test("Shutting down the loop ends the inner op")
   func shutdown() {
-    var loop: EventLoop? = makeLoop()
+    var loop: FlowEventLoop? = makeLoop()
     weak var kept: AnyObject?
     do {
       let body = AroundBody(waitingOp("InnerOp", 60))

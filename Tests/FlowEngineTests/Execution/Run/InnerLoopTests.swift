@@ -11,7 +11,7 @@ struct InnerLoopTests {
     var ticks = 0
     let pending = SleepOp(.seconds(1)).start(on: outer)
     outer.schedule(after: .seconds(0.5)) { ticks += 1 }
-    let inner = EventLoop(within: outer, clock: VirtualClock())
+    let inner = FlowEventLoop(within: outer, clock: VirtualClock())
     let run = outer.standStill(for: inner) {
       let run = SleepOp(.seconds(3600)).start(on: inner)
       inner.runUntilIdle()
@@ -30,10 +30,10 @@ struct InnerLoopTests {
   @Test("A continuation on the inner loop waits for a task of the outer loop")
   func whatFollowsATaskOfTheOuterLoopWaitsForThat() throws {
     let outer = makeLoop()
-    let context = FlowContext<Int>(on: outer, keepsLoop: false)
+    let context = FlowPromise<Int>(on: outer, keepsLoop: false)
     var seen: Int?
     context.task.finallyOnSuccess(.immediate) { seen = $0 }
-    let inner = EventLoop(within: outer, clock: VirtualClock())
+    let inner = FlowEventLoop(within: outer, clock: VirtualClock())
     try outer.standStill(for: inner) {
       try context.setResult(5)
       inner.runUntilIdle()
@@ -46,7 +46,7 @@ struct InnerLoopTests {
   @Test("Failures of the inner loop aren't lost")
   func failuresOfTheInnerLoopAreNotLost() {
     let outer = makeLoop()
-    let inner = EventLoop(within: outer, clock: VirtualClock())
+    let inner = FlowEventLoop(within: outer, clock: VirtualClock())
     let run = outer.standStill(for: inner) {
       Op("FailOp") { _ in throw FlowError(.error, "lost") }.start(on: inner)
     }

@@ -6,7 +6,7 @@ import Testing
 struct LoopShutdownTests {
   @Test("A loop that is shut down releases everything pending")
   func aLoopThatIsShutDownLetsGoOfAllThatIsPending() {
-    weak var gone: EventLoop?
+    weak var gone: FlowEventLoop?
     weak var state: TestOpaque?
     var kept: OpContext?
     do {
@@ -48,7 +48,7 @@ struct LoopShutdownTests {
 
   @Test("A deep run is shut down without recursion", .smallStack)
   func aDeepRunIsShutDownWithoutRecursion() {
-    weak var gone: EventLoop?
+    weak var gone: FlowEventLoop?
     do {
       let loop = makeLoop()
       gone = loop

@@ -507,7 +507,7 @@ struct ModelTests {
   }
 
   private func check(
-    _ seed: UInt64, on loop: EventLoop, _ counts: Counts, _ states: inout Set<AnyFlowTask.State>
+    _ seed: UInt64, on loop: FlowEventLoop, _ counts: Counts, _ states: inout Set<AnyFlowTask.State>
   ) throws -> Bool {
     var author = Author(SeededGenerator(state: seed))
     let node = author.flow(0)

@@ -181,7 +181,7 @@ struct RunContinuationTests {
     let op = Op("StartOp") { context in
       let settled = FlowTask.resolved(1, on: context.loop)
       context.adopt(settled)
-      let pending = FlowContext<Int>(on: context.loop)
+      let pending = FlowPromise<Int>(on: context.loop)
       context.adopt(pending.task)
       #expect(pending.trySetResult(1))
     }

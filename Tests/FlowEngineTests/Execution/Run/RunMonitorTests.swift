@@ -17,7 +17,7 @@ struct RunMonitorTests {
 
   @Test("A monitor is notified of top-level runs, in order")
   func topLevelRuns() throws {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     let notes = Notes()
     loop.runMonitors.append(notes)
     let inner = Op("InnerOp") { _ in }
@@ -35,7 +35,7 @@ struct RunMonitorTests {
 
   @Test("A run that a monitor skips succeeds with its data")
   func notExecuted() throws {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     let notes = Notes()
     notes.executes = false
     loop.runMonitors.append(notes)

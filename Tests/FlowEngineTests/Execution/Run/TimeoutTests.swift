@@ -258,7 +258,7 @@ struct TimeoutTests {
   @Test("A due timeout never stops another op", arguments: 0..<16)
   func aTimeoutThatWasDueBelongsToNobodyElse(_ turns: Int) throws {
     let clock = VirtualClock()
-    let loop = EventLoop(clock: clock)
+    let loop = FlowEventLoop(clock: clock)
     var contexts: [OpContext] = []
     defer { contexts = [] }
     let first = Op(name: "FirstOp", timeout: .seconds(1), body: HoldingBody { contexts.append($0) })

@@ -78,7 +78,7 @@ struct UndoTests {
     #expect(isHeld)
   }
 
-  private func startAndWait(_ flow: Flow, _ loop: EventLoop) throws {
+  private func startAndWait(_ flow: Flow, _ loop: FlowEventLoop) throws {
     let run = flow.start(on: loop)
     try run.waitUntilEnd()
     #expect(run.state == .succeeded)

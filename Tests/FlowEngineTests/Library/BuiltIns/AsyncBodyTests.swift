@@ -262,7 +262,7 @@ struct AsyncBodyTests {
 
   @Test("A loop that is shut down cancels and releases its tasks")
   func aLoopThatIsShutDownCancelsItsTasksAndLetsThemGo() {
-    weak var gone: EventLoop?
+    weak var gone: FlowEventLoop?
     let ended = Flag()
     do {
       let loop = makeLoop()

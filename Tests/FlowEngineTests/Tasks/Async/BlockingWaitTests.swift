@@ -45,7 +45,7 @@ struct BlockingWaitTests {
     ) {
       BlockingWait.patience.store(5_000_000, ordering: .relaxed)
       await MainActor.run {
-        let loop = EventLoop()
+        let loop = FlowEventLoop()
         defer { loop.shutdown() }
         let run = start(on: loop)
         for index in 1...30 { loop.schedule(after: .milliseconds(index)) {} }
@@ -65,7 +65,7 @@ struct BlockingWaitTests {
       await waitOnMainActor()
       BlockingWait.patience.store(5_000_000, ordering: .relaxed)
       _ = await onAnotherThread {
-        let loop = EventLoop()
+        let loop = FlowEventLoop()
         defer { loop.shutdown() }
         return (try? start(on: loop).wait()) != nil
       }
@@ -84,7 +84,7 @@ private func reports(in output: [UInt8]) -> [String] {
 }
 
 /// Starts an op that awaits code of a thread of its own for some milliseconds.
-private func start(on loop: EventLoop) -> Run {
+private func start(on loop: FlowEventLoop) -> Run {
   Op("ElsewhereOp") { (_) async throws in
     await withCheckedContinuation { continuation in
       startThread {
@@ -98,7 +98,7 @@ private func start(on loop: EventLoop) -> Run {
 /// Waits synchronously on the main actor.
 @MainActor
 private func waitOnMainActor() {
-  let loop = EventLoop()
+  let loop = FlowEventLoop()
   defer { loop.shutdown() }
   _ = try? start(on: loop).wait()
 }
@@ -108,7 +108,7 @@ private func waitInPool(_ count: Int) async {
   await withTaskGroup { group in
     for _ in 0..<count {
       group.addTask {
-        let loop = EventLoop()
+        let loop = FlowEventLoop()
         defer { loop.shutdown() }
         _ = try? start(on: loop).wait()
       }

@@ -145,7 +145,7 @@ struct LoopThreadTests {
     let running = Task {
       try await thread.perform { loop in
         try await Op("StuckOp") { (context) async throws in
-          try await FlowContext<Int>(on: context.loop, keepsLoop: false).task.finish()
+          try await FlowPromise<Int>(on: context.loop, keepsLoop: false).task.finish()
         }.start(on: loop).value.count
       }
     }

@@ -16,7 +16,7 @@ struct SynchronousWaitTests {
 
   @Test("Parallel tests wait for async code", arguments: 0..<16)
   func parallelTestsWaitForAsyncCode(_ number: Int) throws {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     defer { loop.shutdown() }
     let run = Op("ElsewhereOp") { (context) async throws in
       try await Task.sleep(for: .milliseconds(1))
@@ -62,7 +62,7 @@ private struct NestedOp: ConcurrentTypedOp {
 }
 
 private func double(_ number: Int) throws -> Int {
-  let loop = EventLoop()
+  let loop = FlowEventLoop()
   defer { loop.shutdown() }
   let run = DoubleOp().makeOp().start(
     on: loop, data: InitialData([("number", .integer(Int64(number)))]))
@@ -71,7 +71,7 @@ private func double(_ number: Int) throws -> Int {
 }
 
 private func depthBelow(_ level: Int) throws -> Int {
-  let loop = EventLoop()
+  let loop = FlowEventLoop()
   defer { loop.shutdown() }
   let run = NestedOp().makeOp().start(
     on: loop, data: InitialData([("level", .integer(Int64(level - 1)))]))

@@ -198,7 +198,7 @@ struct TaskBridgeTests {
   func manyThreadsAwaitAndCancelOneTask() async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let context = try await mailbox.run { loop in FlowContext<Int>(on: loop) }
+    let context = try await mailbox.run { loop in FlowPromise<Int>(on: loop) }
     let handle = try await mailbox.run { _ in context.task.handle }
     let sum = try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<20 { group.addTask { try await handle.value } }
@@ -229,7 +229,7 @@ struct TaskBridgeTests {
   func whoIsCancelledElsewhereStopsTheTaskOnlyWhenAsked(_ cancelsTask: Bool) async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let context = try await mailbox.run { loop in FlowContext<Int>(on: loop) }
+    let context = try await mailbox.run { loop in FlowPromise<Int>(on: loop) }
     let handle = try await mailbox.run { _ in context.task.handle }
     let waiting = Task.detached { try await handle.value(cancelsTask: cancelsTask) }
     // It waits there once the loop has come to it; before that, it is as well.
@@ -257,7 +257,7 @@ struct TaskBridgeTests {
         let token = Counted { change in
           if change < 0 { ended.withLock { $0 = pthread_self() == home } }
         }
-        let context = FlowContext<Int>(on: loop, keepsLoop: false)
+        let context = FlowPromise<Int>(on: loop, keepsLoop: false)
         context.task.next { _ in withExtendedLifetime(token) {} }
         let sent = Locked<FlowTaskHandle<Int>?>(context.task.handle)
         startThread {
@@ -314,12 +314,12 @@ struct TaskBridgeTests {
 
   @Test("Shutting down a loop cancels its async code")
   func asyncCodeOfALoopThatIsShutDownIsCancelled() {
-    weak var gone: EventLoop?
+    weak var gone: FlowEventLoop?
     do {
       let loop = makeLoop()
       gone = loop
       var wasCancelled = false
-      let context = FlowContext<Int>(on: loop, keepsLoop: false)
+      let context = FlowPromise<Int>(on: loop, keepsLoop: false)
       let tasks = [
         loop.task {
           try? await loop.sleep(for: .seconds(1000))

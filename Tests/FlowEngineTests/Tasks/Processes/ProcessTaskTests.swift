@@ -57,7 +57,7 @@ struct ProcessTaskTests {
   /// A virtual clock stands still while programs run, so it can't be the one that ends them.
   @Test("The timeout of a program counts real time")
   func aTimeoutIsOneOfRealTime() {
-    for loop in [makeLoop(), EventLoop()] {
+    for loop in [makeLoop(), FlowEventLoop()] {
       var request = ProcessRequest(["sleep", "100"])
       request.timeout = .seconds(0.01)
       let task = ProcessTask(request, on: loop)
@@ -71,7 +71,7 @@ struct ProcessTaskTests {
 
   @Test("An unused timeout is removed")
   func aTimeoutThatIsNotReachedIsTakenBack() {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     var request = ProcessRequest(["true"])
     request.timeout = .seconds(100)
     let task = ProcessTask(request, on: loop)
@@ -87,7 +87,7 @@ struct ProcessTaskTests {
       processExitsWith: .success, observing: [\.standardOutputContent]
     ) {
       func status() -> Int32 {
-        let loop = EventLoop()
+        let loop = FlowEventLoop()
         var request = ProcessRequest(["echo", "from the program"])
         request.capturesOutput = false
         let task = ProcessTask(request, on: loop)
@@ -120,7 +120,7 @@ struct ProcessTaskTests {
     await #expect(processExitsWith: .success) {
       // All is released before the exit, where the leak checker looks.
       func status() -> Int32 {
-        let loop = EventLoop()
+        let loop = FlowEventLoop()
         let task = ProcessTask(ProcessRequest(["sleep", "100"]), on: loop)
         loop.shutdown()
         guard task.state == .pending else { return 2 }

@@ -36,7 +36,7 @@ struct PlanTests {
 
   @Test("A run keeps its original plan, and each name takes one line")
   func keptPlan() {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     let flow = Flow("flow").add(Op("two\nlines") { _ in })
     let run = flow.start(on: loop)
     flow.add(step)

@@ -5,7 +5,7 @@ import Testing
 struct GraphCollectionTests {
   @Test("One flow is drawn alone, and several side by side")
   func merging() {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     let step = Op("StepOp") { _ in }
     let one = Flow("one").add(step)
     let graphs = GraphCollection()

@@ -17,7 +17,7 @@ struct LateFollowingTests {
       late = Watched(early.loop, late: seconds * LateFollowingTests.second)
     }
 
-    var loop: EventLoop { early.loop }
+    var loop: FlowEventLoop { early.loop }
 
     /// Runs the loop, and compares the trees.
     func run(to seconds: Double, _ comment: Comment? = nil) {
@@ -149,7 +149,7 @@ struct LateFollowingTests {
 
   @Test("Runs are followed while an op is busy, if it reports what it has done")
   func busyOps() throws {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     defer { loop.shutdown() }
     let watched = Watched(loop, late: 1_000_000)
     var rows: [[String]] = []
@@ -172,7 +172,7 @@ struct LateFollowingTests {
     #expect(shown == 3)
   }
 
-  private func quickBusy(_ time: Int64, _ loop: EventLoop) -> Op {
+  private func quickBusy(_ time: Int64, _ loop: FlowEventLoop) -> Op {
     Op("BusyOp") { _ in
       let start = loop.now()
       while loop.now() < start + time {}

@@ -24,7 +24,7 @@ struct ProgressStreamTests {
     return stream
   }
 
-  private func pass(_ seconds: Double, on loop: EventLoop) {
+  private func pass(_ seconds: Double, on loop: FlowEventLoop) {
     var isOver = false
     loop.schedule(after: .seconds(seconds)) { isOver = true }
     _ = loop.run { isOver }
@@ -98,7 +98,8 @@ struct ProgressStreamTests {
       let op = Op("CopyOp") { (context: OpContext) in
         for done in 1...1000 { context.progress(Double(done), of: 1000) }
       }
-      let run = Flow("publish").add(SleepOp(.seconds(1))).add(op).start(on: EventLoop(clock: clock))
+      let run = Flow("publish").add(SleepOp(.seconds(1))).add(op).start(
+        on: FlowEventLoop(clock: clock))
       let held = body(run)
       let before = clock.readings
       try run.wait()

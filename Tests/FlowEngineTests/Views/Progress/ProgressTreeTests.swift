@@ -5,12 +5,12 @@ import Testing
 struct ProgressTreeTests {
   /// A loop with a tree, and what the tree has reported.
   final class Watched {
-    let loop: EventLoop
+    let loop: FlowEventLoop
     let tree: ProgressTree
     var notices: [String] = []
 
     /// If `delay` isn't nil, the tree follows runs that are in progress for so many nanoseconds.
-    init(_ loop: EventLoop = makeLoop(), late delay: Int64? = nil) {
+    init(_ loop: FlowEventLoop = makeLoop(), late delay: Int64? = nil) {
       self.loop = loop
       tree = ProgressTree(of: loop)
       if let delay { tree.followLate(after: delay) } else { loop.eventSinks.append(tree) }

@@ -5,7 +5,7 @@ import Testing
 struct SpanWorkTests {
   @Test("Each program is a work of its op, and stands in a row of its own beside others")
   func programsAreWorksOfTheirOp() throws {
-    let loop = EventLoop()
+    let loop = FlowEventLoop()
     let flow = Flow("publish").add(ExecOp("echo", "a b"))
       .addParallel(ExecOp("true"), ExecOp("true"))
       .add(ExecOp("sh", "-c", "exit 3"))
@@ -34,7 +34,7 @@ struct SpanWorkTests {
 
   @Test("A record keeps all of a work")
   func aRecordKeepsAllOfAWork() throws {
-    let log = Op("LogOp") { _ in }.start(on: EventLoop()).log
+    let log = Op("LogOp") { _ in }.start(on: FlowEventLoop()).log
     let place = WorkPlace(log, scope: 0, position: .max, attempt: 2, trace: nil)
     let error = FlowError(.http, "404 Not Found")
     place.append(

@@ -8,7 +8,7 @@ struct FlowContextTests {
   /// The ways to settle, with the outcome of each.
   static let outcomes = ["1", "bad", "cancelled"]
 
-  static func trySettle(_ context: FlowContext<Int>, _ way: Int) -> Bool {
+  static func trySettle(_ context: FlowPromise<Int>, _ way: Int) -> Bool {
     switch way {
     case 0: context.trySetResult(1)
     case 1: context.trySetError(FlowError(.error, "bad"))
@@ -16,7 +16,7 @@ struct FlowContextTests {
     }
   }
 
-  static func settle(_ context: FlowContext<Int>, _ way: Int) throws(FlowError) {
+  static func settle(_ context: FlowPromise<Int>, _ way: Int) throws(FlowError) {
     switch way {
     case 0: try context.setResult(1)
     case 1: try context.setError(FlowError(.error, "bad"))
@@ -29,7 +29,7 @@ struct FlowContextTests {
     arguments: 0..<3, 0..<3)
   func theFirstToSettleWinsAndTheOtherIsTold(_ first: Int, _ second: Int) throws {
     let loop = makeLoop()
-    let tried = FlowContext<Int>(on: loop)
+    let tried = FlowPromise<Int>(on: loop)
     #expect(tried.task.state == .pending)
     #expect(Self.trySettle(tried, first))
     #expect(text(tried.task) == Self.outcomes[first])
@@ -38,7 +38,7 @@ struct FlowContextTests {
     let error = #expect(throws: FlowError.self) { try Self.settle(tried, second) }
     #expect(error?.kind == .usage)
     #expect(error?.message == "can't set the result of a settled task")
-    let set = FlowContext<Int>(on: loop)
+    let set = FlowPromise<Int>(on: loop)
     try Self.settle(set, first)
     #expect(text(set.task) == Self.outcomes[first])
     #expect(!Self.trySettle(set, second))
@@ -49,7 +49,7 @@ struct FlowContextTests {
   @Test("An error of kind cancelled cancels the task")
   func anErrorOfThatKindCancels() throws {
     let loop = makeLoop()
-    let context = FlowContext<Int>(on: loop)
+    let context = FlowPromise<Int>(on: loop)
     try context.setError(CancellationError())
     #expect(context.task.state == .cancelled)
     #expect(loop.unobservedFailures.isEmpty)
@@ -58,7 +58,7 @@ struct FlowContextTests {
   @Test("Continuations run inside the settling call on the loop's thread")
   func continuationsRunWithinTheCallOnTheLoopsThread() throws {
     let loop = makeLoop()
-    let context = FlowContext<Int>(on: loop)
+    let context = FlowPromise<Int>(on: loop)
     var seen: [Int] = []
     context.task.nextOnSuccess { seen.append($0) }
     context.task.next { task in
@@ -73,7 +73,7 @@ struct FlowContextTests {
   @Test("A cancelled task can't be settled any more", arguments: 0..<3)
   func aTaskThatWasCancelledCannotBeSettledAnyMore(_ way: Int) {
     let loop = makeLoop()
-    let context = FlowContext<Int>(on: loop)
+    let context = FlowPromise<Int>(on: loop)
     let task = context.task
     #expect(task.cancel(reason: "enough"))
     #expect(!Self.trySettle(context, way))
@@ -86,13 +86,13 @@ struct FlowContextTests {
   @Test("The loop isn't idle while a context is open")
   func theLoopIsNotIdleWhileAContextIsOpen() {
     let loop = makeLoop()
-    var context: FlowContext<Int>? = FlowContext(on: loop)
+    var context: FlowPromise<Int>? = FlowPromise(on: loop)
     #expect(loop.turn(mayBlock: false) == .waiting)
     let task = context?.task
     context = nil
     #expect(loop.turn(mayBlock: false) == .idle)
     #expect(task?.state == .pending)
-    let bare = FlowContext<Int>(on: loop, keepsLoop: false)
+    let bare = FlowPromise<Int>(on: loop, keepsLoop: false)
     #expect(loop.turn(mayBlock: false) == .idle)
     #expect(bare.trySetResult(1))
   }
@@ -100,7 +100,7 @@ struct FlowContextTests {
   @Test("A held context doesn't keep the loop busy after its task has settled", arguments: 0..<3)
   func theLoopIsIdleOnceTheTaskHasSettledThoughTheContextIsHeld(_ way: Int) {
     let loop = makeLoop()
-    let context = FlowContext<Int>(on: loop)
+    let context = FlowPromise<Int>(on: loop)
     #expect(Self.trySettle(context, way))
     #expect(loop.turn(mayBlock: false) == .idle)
     #expect(context.task.isConcluded)
@@ -109,7 +109,7 @@ struct FlowContextTests {
   @Test("A held context doesn't keep the loop busy after its task was cancelled")
   func theLoopIsIdleOnceTheTaskWasCancelledThoughTheContextIsHeld() {
     let loop = makeLoop()
-    let context = FlowContext<Int>(on: loop)
+    let context = FlowPromise<Int>(on: loop)
     #expect(context.task.cancel())
     #expect(loop.turn(mayBlock: false) == .idle)
     #expect(!context.tryCancel())
@@ -119,7 +119,7 @@ struct FlowContextTests {
   func aVirtualClockStandsStillWhileAContextIsOpen() {
     let loop = makeLoop()
     let begun = loop.now()
-    let context = FlowContext<Int>(on: loop)
+    let context = FlowPromise<Int>(on: loop)
     var ends: [Int64] = []
     context.task.finally { _ in ends.append(loop.now() - begun) }
     FlowTask.withDelay(.seconds(1), on: loop).finally { _ in ends.append(loop.now() - begun) }
@@ -140,7 +140,7 @@ struct FlowContextTests {
   func aTaskThatIsSettledElsewhereEndsOnItsLoop(_ way: Int) async {
     let isHome = await onLoopThread { loop in
       let home = pthread_self()
-      let context = FlowContext<Int>(on: loop)
+      let context = FlowPromise<Int>(on: loop)
       let task = context.task
       var isHome = false
       task.finally(.immediate) { _ in isHome = pthread_self() == home }
@@ -154,7 +154,7 @@ struct FlowContextTests {
   @Test("Tasks settled on another thread end in the order of the calls")
   func whatIsSettledElsewhereEndsInTheOrderOfTheCalls() async {
     let order = await onLoopThread { loop in
-      let contexts = (0..<100).map { _ in FlowContext<Int>(on: loop) }
+      let contexts = (0..<100).map { _ in FlowPromise<Int>(on: loop) }
       var order: [Int] = []
       for context in contexts { context.task.nextOnSuccess { order.append($0) } }
       startThread {
@@ -172,7 +172,7 @@ struct FlowContextTests {
   func exactlyOneOfManyThreadsWins() async {
     for round in 0..<50 {
       let isRight = await onLoopThread { loop in
-        let context = FlowContext<Int>(on: loop)
+        let context = FlowPromise<Int>(on: loop)
         let wins = Locked<[Int]>([])
         let gate = Gate(4)
         for number in 0..<3 {
@@ -207,7 +207,7 @@ struct FlowContextTests {
     let isGone = await onLoopThread { loop in
       weak var gone: Token?
       do {
-        var context: FlowContext<Int>? = FlowContext(on: loop)
+        var context: FlowPromise<Int>? = FlowPromise(on: loop)
         let token = Token()
         gone = token
         // The task holds its continuation, that the token.
@@ -224,12 +224,12 @@ struct FlowContextTests {
 
   @Test("A context outlives its loop")
   func aContextOutlivesItsLoop() {
-    weak var gone: EventLoop?
+    weak var gone: FlowEventLoop?
     do {
       let loop = makeLoop()
       gone = loop
-      let context = FlowContext<Int>(on: loop)
-      let other = FlowContext<Int>(on: loop)
+      let context = FlowPromise<Int>(on: loop)
+      let other = FlowPromise<Int>(on: loop)
       loop.shutdown()
       #expect(context.trySetResult(1))
       #expect(context.task.result == 1)

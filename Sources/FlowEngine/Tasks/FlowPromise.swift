@@ -3,12 +3,12 @@
 /// With a Sendable result all methods may be called from any thread. On the loop's own thread the
 /// task settles at once; otherwise the loop settles it later, in the order of the calls. The seed
 /// (Flow-Swift) has the same name; Bolts calls it `TaskCompletionSource`.
-public final class FlowContext<Success> {
+public final class FlowPromise<Success> {
   // On threads other than the loop's, only posted closures hold the task itself, because it would
   // be released on the wrong thread there.
   private let settled: Sent<ContextTask<Success>>
   private let claim: Claim
-  private let identity: EventLoop.Identity
+  private let identity: FlowEventLoop.Identity
   private let mailbox: Mailbox
   /// Ends with this context at the latest.
   private let work: ExternalWork?
@@ -19,7 +19,7 @@ public final class FlowContext<Success> {
   ///   - loop: The loop of the task; by default the current one.
   ///   - keepsLoop: Whether the loop isn't idle until the task has settled or this is released,
   ///     because other threads will settle it.
-  public init(on loop: EventLoop = .current, keepsLoop: Bool = true) {
+  public init(on loop: FlowEventLoop = .current, keepsLoop: Bool = true) {
     identity = loop.identity
     mailbox = loop.mailbox
     work = keepsLoop ? loop.mailbox.begin() : nil
@@ -96,10 +96,10 @@ public final class FlowContext<Success> {
 
 // The task is touched on the loop's thread only: other threads post closures. The other properties
 // never change. The results that cross threads are Sendable.
-extension FlowContext: @unchecked Sendable where Success: Sendable {}
+extension FlowPromise: @unchecked Sendable where Success: Sendable {}
 
 // Without generics, because scripts use it often.
-extension FlowContext where Success == FlowValue {
+extension FlowPromise where Success == FlowValue {
   /// Has the task succeed, on the loop's thread; false when it has settled.
   package func trySetValue(_ value: FlowValue) -> Bool {
     identity.check()
@@ -116,7 +116,7 @@ private final class ContextTask<Success>: FlowTask<Success> {
   /// The work that keeps the loop from being idle until this has settled.
   private let work: ExternalWork?
 
-  init(on loop: EventLoop, _ claim: Claim, _ work: ExternalWork?) {
+  init(on loop: FlowEventLoop, _ claim: Claim, _ work: ExternalWork?) {
     self.claim = claim
     self.work = work
     super.init(on: loop)
@@ -165,7 +165,7 @@ final class Sent<Content>: @unchecked Sendable {
 /// continues even when nothing observes its task. Confined to its loop's thread.
 open class ExternalTask<Success>: FlowTask<Success> {
   /// Makes a pending task.
-  package override init(on loop: EventLoop) { super.init(on: loop) }
+  package override init(on loop: FlowEventLoop) { super.init(on: loop) }
 
   /// The name of such tasks in reports; `title` adds the place where this one was made.
   open var kindName: String { "task" }

@@ -1,7 +1,7 @@
 public import FlowEngine
 
 /// A response. Confined to the thread of its loop.
-public final class HTTPResponse {
+public final class FlowHTTPResponse {
   /// The status, such as 200.
   public let status: Int
   /// The URL of the response, after redirects; without user and password.

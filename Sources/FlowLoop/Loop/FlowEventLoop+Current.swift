@@ -1,6 +1,6 @@
 internal import FlowSystem
 
-extension EventLoop {
+extension FlowEventLoop {
   /// Calls `body`, during which this is the thread's current loop.
   package func asCurrent(_ body: () -> Void) { ThreadLoop.execute(for: self, body) }
 
@@ -10,12 +10,12 @@ extension EventLoop {
   /// Threads that run code of many tasks get none: those of Swift's cooperative pool, because a task may
   /// continue on another one after each `await`, and those of a `WorkQueue`. There it ends the process with a
   /// sentence.
-  package static func current(orMake make: () -> EventLoop) -> EventLoop {
-    if let loop = ThreadLoop.current as? EventLoop { return loop }
+  package static func current(orMake make: () -> FlowEventLoop) -> FlowEventLoop {
+    if let loop = ThreadLoop.current as? FlowEventLoop { return loop }
     if HelperThreads.current != nil || flowsystem_blocked_place() == FLOWSYSTEM_POOL_THREAD {
       misuse(
         "this thread runs code of many tasks, and has no event loop: use LoopThread.perform, or make a loop "
-          + "with EventLoop()")
+          + "with FlowEventLoop()")
     }
     let loop = make()
     ThreadLoop.keep { loop.shutdown() }

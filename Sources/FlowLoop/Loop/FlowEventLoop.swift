@@ -3,11 +3,11 @@ public import FlowSystem
 /// The owner of things that live on an event loop, such as tasks and runs, and end with it.
 package protocol LoopClient: AnyObject {
   /// Called once, when the loop is made. The loop retains its client, not the reverse.
-  func attach(to loop: EventLoop)
+  func attach(to loop: FlowEventLoop)
   /// Whether code that the client executes is calling the loop.
   var isExecuting: Bool { get }
   /// Cancels everything that is pending on the loop; it ends later.
-  func cancelAll(reason: ByteString, on loop: EventLoop)
+  func cancelAll(reason: ByteString, on loop: FlowEventLoop)
   /// Called when the loop is shut down: releases everything that is pending.
   func loopIsShutDown()
   /// Called when the loop is about to be released.
@@ -38,7 +38,7 @@ package protocol LoopExtension: AnyObject {
 ///
 /// An instance and everything on it belong to the thread that made it; only the `mailbox` may be
 /// used from other threads. A call on the wrong thread ends the process with a sentence.
-public final class EventLoop: ThreadConfined {
+public final class FlowEventLoop: ThreadConfined {
   /// The result of a turn of the loop.
   public enum Turn {
     /// A job ran, or the loop slept and was woken.
@@ -428,7 +428,7 @@ public final class EventLoop: ThreadConfined {
   package func checkThread() { identity.check() }
 }
 
-extension EventLoop {
+extension FlowEventLoop {
   /// The thread that a loop, and everything on it, is confined to.
   @usableFromInline
   package struct Identity: Sendable {

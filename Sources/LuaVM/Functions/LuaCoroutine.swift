@@ -4,12 +4,12 @@ internal import CLua
 /// A coroutine of Lua that a Swift program resumes, such as a generator.
 ///
 /// ```swift
-/// let generator = try LuaThread(function)
+/// let generator = try LuaCoroutine(function)
 /// while case .yielded(let values) = try generator.resume() { print(values) }
 /// ```
 ///
 /// A wait of its code, such as `flow.sleep`, runs the scheduler until it is over. Owner thread only.
-public struct LuaThread {
+public struct LuaCoroutine {
   /// The coroutine as a value, of kind `thread`.
   public let reference: LuaReference
 

@@ -69,7 +69,7 @@ public struct HTTPPart: Sendable {
 }
 
 /// An HTTP request: a value, which can be sent many times.
-public struct HTTPRequest {
+public struct FlowHTTPRequest {
   /// The body of a request.
   public enum Body: Sendable {
     /// These bytes, of a media type.
@@ -184,7 +184,7 @@ public struct HTTPRequest {
     get { further?.fields.idempotencyKey }
     set { change { $0.idempotencyKey = newValue } }
   }
-  /// Whether the response comes as soon as its header is there; see `HTTPResponse.stream`.
+  /// Whether the response comes as soon as its header is there; see `FlowHTTPResponse.stream`.
   package var streams = false
   /// Called now and then with the number of bytes of the body that have moved, and the total if it
   /// is known.
@@ -290,10 +290,10 @@ extension ByteString {
   }
 }
 
-extension HTTPRequest {
+extension FlowHTTPRequest {
   /// The request with the headers of a trace, unless it has a `traceparent`: with the span at `place`, else with
   /// the one that the trace continues.
-  func continuing(_ trace: TraceContext, at place: WorkPlace?) -> HTTPRequest {
+  func continuing(_ trace: TraceContext, at place: WorkPlace?) -> FlowHTTPRequest {
     guard let traceparent = place?.traceparent ?? trace.traceparent,
       !headers.contains(where: { $0.name.lowercased == "traceparent" })
     else { return self }

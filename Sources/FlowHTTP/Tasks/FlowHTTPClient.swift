@@ -3,13 +3,13 @@ public import FlowEngine
 
 /// The settings that the requests to a service have in common, and limits for them. Confined to the thread of its
 /// loop.
-public final class HTTPClient {
+public final class FlowHTTPClient {
   /// The URL that paths are relative to.
   public let base: ByteString?
   /// Lines for the header of each request; those of a request take precedence.
   public let headers: [HTTPHeader]
   /// The credentials of requests that have none.
-  public let authorization: HTTPRequest.Authorization?
+  public let authorization: FlowHTTPRequest.Authorization?
   /// The cookies of all requests; nil for none.
   public let cookies: HTTPCookieJar?
   /// The most requests at a time; nil for no limit of its own.
@@ -34,7 +34,7 @@ public final class HTTPClient {
   ///   - rate: How often requests start; nil for no limit.
   public init(
     base: (any FlowText)? = nil, headers: [HTTPHeader] = [],
-    authorization: HTTPRequest.Authorization? = nil, cookies: HTTPCookieJar? = nil,
+    authorization: FlowHTTPRequest.Authorization? = nil, cookies: HTTPCookieJar? = nil,
     maxConnections: Int? = nil, rate: RateLimit? = nil
   ) {
     self.base = base?.byteString
@@ -51,8 +51,8 @@ public final class HTTPClient {
   /// neither the credentials of the client nor its lines that are secret or for one server only, such
   /// as `Authorization` and `Cookie`.
   package func completing(
-    _ request: HTTPRequest, hiding secrets: SecretTexts
-  ) -> HTTPRequest {
+    _ request: FlowHTTPRequest, hiding secrets: SecretTexts
+  ) -> FlowHTTPRequest {
     var request = request
     let isOwn = isOwn(request.url)
     if let base, !request.url.isWholeURL {
@@ -119,7 +119,7 @@ public final class HTTPClient {
     timer = nil
   }
 
-  private func startWaiting(_ loop: EventLoop) {
+  private func startWaiting(_ loop: FlowEventLoop) {
     guard !isStarting else { return }
     isStarting = true
     defer { isStarting = false }
@@ -138,7 +138,7 @@ public final class HTTPClient {
 
   /// Whether the rate allows another start; otherwise the next one is scheduled. Real time counts:
   /// the server has no virtual clock.
-  private func takeStart(_ loop: EventLoop) -> Bool {
+  private func takeStart(_ loop: FlowEventLoop) -> Bool {
     let now = HTTPTransfer.now
     guard limiter != nil, limiter?.startIfAllowed(at: now) == false else { return true }
     guard timer == nil, let time = limiter?.nextStart(at: now) else { return false }

@@ -13,7 +13,7 @@ struct HTTPRequestTests {
   @Test(
     "Limits of time are longer than 0", arguments: [.zero, .seconds(-1)] as [Duration])
   func time(_ wrong: Duration) {
-    var request = HTTPRequest("http://a.example/")
+    var request = FlowHTTPRequest("http://a.example/")
     #expect(request.misuse == nil)
     request.timeout = wrong
     #expect(request.misuse?.field == "timeout")
@@ -28,7 +28,7 @@ struct HTTPRequestTests {
   @Test("Names, types and file names of parts are lines without NUL bytes")
   func parts() {
     func field(_ part: HTTPPart) -> ByteString? {
-      var request = HTTPRequest("http://a.example/")
+      var request = FlowHTTPRequest("http://a.example/")
       request.body = .parts([part])
       return request.misuse?.field
     }
@@ -46,13 +46,13 @@ struct HTTPRequestTests {
     let holds = SecretHolds(secrets, countedIn: nil)
     defer { withExtendedLifetime(holds) {} }
     holds.add(.bytes("hush-hush"))
-    let client = HTTPClient(
+    let client = FlowHTTPClient(
       base: "https://a.example/v1",
       headers: [
         HTTPHeader("Cookie", "a=b"), HTTPHeader("X-A", "1"), HTTPHeader("X-B", "Bearer hush-hush"),
       ])
     func names(_ url: ByteString) -> [ByteString] {
-      client.completing(HTTPRequest(url), hiding: secrets).headers.map(\.name)
+      client.completing(FlowHTTPRequest(url), hiding: secrets).headers.map(\.name)
     }
     #expect(names("items") == ["Cookie", "X-A", "X-B"])
     #expect(names("https://a.example/other") == ["Cookie", "X-A", "X-B"])

@@ -1,6 +1,6 @@
 internal import FlowEngine
 
-extension HTTPRequest {
+extension FlowHTTPRequest {
   /// The mistake in the request, if there is one that doesn't need the URL to be read.
   package var misuse: HTTPMisuse? {
     let headSize = headers.reduce(0) { $0 + $1.name.count + $1.value.count + 4 }
