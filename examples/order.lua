@@ -64,7 +64,7 @@ local function book(ctx, word, sign)
 end
 
 -- An op that can't be repeated runs once. If a process is killed meanwhile, the next one asks what
--- became of it: `account` says it, so start it with `--settle PayOp=done` or `PayOp=again`.
+-- became of it. `account` says it: answer by `--send RUN PayOp=done` or `PayOp=again`.
 local PayOp = flow.op("PayOp", {
   needs = { folder = "string", count = "integer" },
   effect = "once",

@@ -125,39 +125,28 @@ extension Keeper {
     return decision
   }
 
-  /// The decision of a settlement about an op with an effect that must not be repeated; nil for executing it.
+  /// The decision about an op with an effect that must not be repeated, as somebody has said, on the command line or by a
+  /// message; nil for executing it.
   func settle(
     _ work: KeptWork, _ index: Int, _ record: OpRecord, _ why: ByteString
   ) throws -> KeepingDecision? {
-    switch settlements[work.names().shown] ?? settlements[work.name] {
+    if let problem = (work.reading as? EffectQuestion)?.problem { return .refuse(problem) }
+    let writes = earlier.records[index].writes
+    let lost = work.requiredOutputs.first { name in
+      !work.data.has(work.loop.keys.intern(name)) && !writes.contains { $0.name == name }
+    }
+    let answer =
+      settlements[work.names().shown] ?? settlements[work.name]
+      ?? answers[question(index, record)]
+    switch answer {
     case .again?: return nil
-    case .done?:
-      let writes = earlier.records[index].writes
-      let lost = work.requiredOutputs.first { name in
-        !work.data.has(work.loop.keys.intern(name)) && !writes.contains { $0.name == name }
-      }
-      if let lost {
-        let text: ByteString =
-          "can't be settled as done, because <\(lost)>, which it sets, isn't known: settle it as 'again' or 'fail'"
-        return ask(text)
-      }
+    case .done? where lost == nil:
       let line: ByteString = "Kept from run \(id): settled as done"
       return try adopted(index, record, line, work, settles: true)
     case .fail?:
       return .fail(FlowError(.error, "is settled as failed"))
-    case nil:
-      return ask(
-        """
-        \(why): it is executed only once, so say what became of it: \
-        --settle '\(work.name)=done', '\(work.name)=again' or '\(work.name)=fail'
-        """)
+    case .done?, nil: return try ask(work, index, record, why, lost: lost)
     }
-  }
-
-  /// Stops the run with a question. Nothing is undone before `--settle` has decided it.
-  private func ask(_ question: ByteString) -> KeepingDecision {
-    isSuspended = true
-    return .refuse(FlowError(.error, question))
   }
 
   /// The difference between a record and the execution that stands at its place now.

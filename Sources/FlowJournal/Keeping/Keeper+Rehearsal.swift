@@ -106,13 +106,16 @@ extension Keeper {
     let index =
       try take(content, work) { _ in true }
       ?? earlier.latest(at: record.path, place(of: work)) { $0.op == record.op }
-    rehearsal.executed += 1
-    guard let index else { return execute(work, record, nil, nil) }
+    guard let index else {
+      rehearsal.executed += 1
+      return execute(work, record, nil, nil)
+    }
     let known = earlier.records[index]
     earlier.take(index)
     if let why = question(about: known), let decision = try settle(work, index, record, why) {
       return decision
     }
+    rehearsal.executed += 1
     var record = record
     // Its end replaces what is known of it.
     record.id = known.id

@@ -6,7 +6,7 @@ package import FlowEngine
 /// Ops are found by content, the op with its code and all that it was given or has read, within the execution of the op
 /// around them: see `EarlierOps`. Confined to the loop's thread.
 package final class Keeper: RunKeeper, MessageKeeper {
-  /// The user's decision about an op with `effect = "once"` that may have been executed already.
+  /// Somebody's decision about an op with `effect = "once"` that may have been executed already.
   package enum Settlement: String, CaseIterable, Sendable {
     /// It has had its effect; it isn't executed again.
     case done
@@ -44,6 +44,8 @@ package final class Keeper: RunKeeper, MessageKeeper {
   private let usesCache: Bool
   /// By the name of an op, or of an item: `PayOp`, `PayOp #3`.
   let settlements: [ByteString: Settlement]
+  /// The answers to questions of this process, by the names of their waits.
+  var answers: [ByteString: Settlement] = [:]
   /// Called with a sentence for the person who runs the script.
   private let warn: (ByteString) -> Void
   /// The names of ops that a warning was about.

@@ -86,6 +86,16 @@ final class KeptMessages: MessageStore {
     try write { () throws(FlowError) in try table.drop(takenBy: request.wait, of: kept.number) }
   }
 
+  /// A question about an effect has its answer: others that were sent to it aren't for a later question. One that isn't
+  /// final is forgotten, so that the next process asks again.
+  func noteAnswer(_ request: MessageRequest, isFinal: Bool) {
+    // An answer that stays there is only one too many.
+    try? write { () throws(FlowError) in
+      try table.dropOpen(request.name, of: kept.number)
+      if !isFinal { try table.drop(takenBy: request.wait, of: kept.number) }
+    }
+  }
+
   func end(_ request: MessageRequest) {
     // A wait that stays there is only shown too long.
     try? write { () throws(FlowError) in try table.end(request.wait, of: kept.number) }

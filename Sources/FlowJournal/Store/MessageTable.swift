@@ -88,6 +88,15 @@ final class MessageTable {
     try update.run()
   }
 
+  /// Drops all messages of a name that no wait has taken.
+  func dropOpen(_ name: ByteString, of run: Int64) throws(FlowError) {
+    let update = try database.prepare(
+      "UPDATE messages SET taken = x'' WHERE run = ?1 AND name = ?2 AND taken IS NULL")
+    update.bind(1, run)
+    update.bind(2, name)
+    try update.run()
+  }
+
   private func row(_ row: StoreStatement) throws(FlowError) -> Row {
     let bytes = row.text(5)
     guard let form = Form(rawValue: row.integer(4)), try isSound(row) else {
@@ -208,7 +217,12 @@ package struct KeptWait: Sendable {
 
   /// A word that could be sent.
   package var example: ByteString {
-    if type == "boolean" { return "true" }
-    return type == "integer" || type == "number" ? "1" : "VALUE"
+    switch type {
+    case "boolean"?: return "true"
+    case "integer"?, "number"?: return "1"
+    default: break
+    }
+    let parsed = try? type.map { text throws(TypeSyntaxError) in try FlowValueType.parse(text) }
+    return parsed?.choices.first ?? "VALUE"
   }
 }

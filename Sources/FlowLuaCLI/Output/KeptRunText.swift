@@ -41,7 +41,7 @@ enum KeptRunText {
   static func line(of wait: KeptWait, in run: ByteString) -> ByteString {
     let question = wait.ask.map { " (\($0.onOneLine))" as ByteString } ?? ""
     return "\(run.onOneLine) waits for <\(wait.name.onOneLine)>\(question): flowlua --send "
-      + "\(run.onOneLine) \(wait.name.onOneLine)=\(wait.example)"
+      + "\(run.onOneLine) \(quoted("\(wait.name)=\(wait.example)"))"
   }
 
   /// The lines about the execution of an op.

@@ -243,17 +243,22 @@ final class Keeping {
     // A run that isn't kept ends with the process; it waits for nothing that could come.
     let waits = center.waits.filter { $0.box.store.isShared }
     guard let open = Self.open, open.isOpen, let id = open.id, !waits.isEmpty else { return false }
-    let file = KeptRunText.quoted(path)
-    var store: ByteString = ""
-    if let folder = arguments.options.kept?.store {
-      store = " --store \(KeptRunText.quoted(folder))"
+    let secrets = waits[0].loop.secrets
+    var rest: ByteString = ""
+    // The script may have chosen the folder.
+    if mirror == nil, open.folder != Self.folder(besides: path.resolvedPath) {
+      rest = " --store \(KeptRunText.quoted(open.folder))"
+    }
+    rest = rest + " --resume " + KeptRunText.quoted(path)
+    for word in arguments.arg.words.dropFirst(arguments.arg.zero + 1) {
+      rest = rest + " " + KeptRunText.quoted(secrets.redacted(word))
     }
     Self.waits = waits.map { wait in
       let request = wait.request
       let kept = KeptWait(
         wait: "", name: request.name, ask: request.ask.map { wait.loop.secrets.redacted($0) },
         type: request.type?.name, began: 0)
-      return KeptRunText.line(of: kept, in: id) + "\(store) --resume \(file)"
+      return KeptRunText.line(of: kept, in: id) + rest
     }
     return true
   }

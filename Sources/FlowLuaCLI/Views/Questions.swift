@@ -11,6 +11,8 @@ final class Questions {
   /// Whether the terminal has ended its input.
   private(set) var isOver = false
   private var isUpdating = false
+  /// Whether an answer has just come.
+  private var pauses = false
 
   /// Whether a person can be asked.
   static var isPossible: Bool { isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0 }
@@ -34,7 +36,7 @@ final class Questions {
         current = nil
         Output.write("\n", toError: true)
       }
-      if current == nil, !isOver, let wait = center.waits.first { ask(wait) }
+      if current == nil, !isOver, !pauses, let wait = center.waits.first { ask(wait) }
     }
   }
 
@@ -59,6 +61,7 @@ final class Questions {
     }
     guard read.problem == nil, case .bytes(let line)? = read.parts.first else {
       isOver = true
+      Output.write("\n", toError: true)
       center.holds = false
       return
     }
@@ -74,6 +77,11 @@ final class Questions {
         wait.stop(FlowError.from(error))
       }
     }
-    update()
+    // The op that has the answer prints first.
+    pauses = true
+    loop.schedule(after: .milliseconds(20)) { [weak self] in
+      self?.pauses = false
+      self?.update()
+    }
   }
 }

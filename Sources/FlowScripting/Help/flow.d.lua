@@ -85,8 +85,8 @@ local flow = {}
 ---@field when? async fun(error: flow.Error, attempt: integer): boolean Returns whether there is another attempt, if the kind of the error allows one.
 
 ---The treatment of an op by a resumed run, if it had started and not finished, or if its code or inputs
----have changed since it finished. `"repeat"` executes it again. `"once"` never does that by itself: the run stops with
----a question, and `--settle` says what became of it. Not for flows and machines, whose steps are kept one by one.
+---have changed since it finished. `"repeat"` executes it again. `"once"` never does that by itself: the op waits for a
+---message of its name, `done`, `again` or `fail`. Not for flows and machines, whose steps are kept one by one.
 ---@alias flow.Effect "repeat"|"once"
 
 ---Which results of an op may come from another run.

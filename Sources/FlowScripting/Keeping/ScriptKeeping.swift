@@ -120,6 +120,8 @@ package final class ScriptKeeping: RunMonitor {
     }
   }
 
+  /// The folder of the store.
+  package var folder: ByteString { options.folder }
   /// The id of the run in the store; nil when none has begun.
   package var id: ByteString? { kept?.id }
 

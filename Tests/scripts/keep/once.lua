@@ -26,9 +26,10 @@ local script, before = started "DIE"
 check.equal(#before, 1)
 for _ = 1, 2 do
   local _, result = script:resume()
-  check.equal(result.status, 1)
-  check.contains(result.stderr, "[work/PayOp] had started in run r", "and may have had its effect",
-    "--settle 'PayOp=done', 'PayOp=again' or 'PayOp=fail'")
+  check.equal(result.status, 75)
+  local id = result.stderr:match "\n(r%w+) waits for"
+  check.contains(result.stderr, ("%s waits for <PayOp> ([work/PayOp] had started in run %s, and may have had its effect: "
+    .. "done, again or fail?): flowlua --send %s PayOp=done --resume %s\n"):format(id, id, id, script.path))
   script:expect_effects()
 end
 check.contains(select(2, script:resume { "--settle", "PayOp=fail" }).stderr, "[work/PayOp] is settled as failed")
@@ -98,9 +99,9 @@ script:run { "--keep", environment = { DIE = "1" } }
 before = script:effects()
 for _, words in ipairs { { "--resume" }, { "--resume", "--settle", "PayOp=done" } } do
   local result = script:run(words)
-  check.equal(result.status, 1)
-  check.contains(result.stderr, #words == 1 and "may have had its effect"
-    or "[work/PayOp] can't be settled as done, because <receipt>, which it sets, isn't known")
+  check.equal(result.status, 75)
+  check.contains(result.stderr,
+    "may have had its effect, and <receipt>, which it sets, isn't known: again or fail?", "PayOp=again --resume ")
   script:expect_effects()
 end
 script:resume { "--settle", "PayOp=again" }
@@ -118,9 +119,9 @@ flow.new("work"):add(TagOp):add_grouped(inner, { input = "items", as = "item", a
 ]]
 script:run { "--keep", environment = { DIE = "1" } }
 check.same(script:effects(), { "tag", "tag", "pay" })
-check.contains(select(2, script:resume()).stderr, "--settle 'PayOp=done'")
+check.contains(select(2, script:resume()).stderr, " PayOp=done --resume ")
 script:expect_effects()
-check.contains(select(2, script:resume { "--only", "PayOp" }).stderr, "--settle 'PayOp=done'")
+check.contains(select(2, script:resume { "--only", "PayOp" }).stderr, " PayOp=done --resume ")
 script:expect_effects()
 script:resume { "--settle", "PayOp=fail" }
 script:expect_effects "untag"

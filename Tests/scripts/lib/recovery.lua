@@ -46,7 +46,9 @@ function recovery.stored(script, having)
     return nil, {}
   end
   local runs = {}
-  for id, state in list:gmatch "%f[^\n](r%w+) +(%l+)" do runs[#runs + 1] = { id = id, state = state } end
+  for id, state in list:gmatch "%f[^\n](r%w+) +(%l+)" do
+    if state ~= "waits" then runs[#runs + 1] = { id = id, state = state } end
+  end
   assert(#runs <= 1, list)
   if #runs == 0 then return nil, {} end
   local _, verdict, damage = flowlua(script, "--verify")

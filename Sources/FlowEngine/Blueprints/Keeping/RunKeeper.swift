@@ -69,6 +69,8 @@ package final class KeptWork {
   package var outputFiles: [(key: DataKey, type: FlowValueType)] = []
   /// The keys that it has to set, if it isn't executed twice.
   package var requiredOutputs: [ByteString] = []
+  /// The lineages of the runs whose messages say what became of it, if it isn't executed twice.
+  package var runs: [UInt64] = []
   /// The values that were read for the keeper's last answer, `later`.
   package var reading: (any KeptReading)?
   /// The key that a group collects of the item: only an end that was kept with its value counts.
@@ -147,7 +149,7 @@ package enum KeepingDecision {
   case later(any KeptReading)
 }
 
-/// The reading of what a decision depends on, such as the content of files.
+/// The reading of what a decision depends on, such as the content of files, or the answer of a person.
 package protocol KeptReading: AnyObject {
   /// Reads without blocking the loop; calls `then` on the loop's thread, not at once.
   func begin(then: @escaping () -> Void)

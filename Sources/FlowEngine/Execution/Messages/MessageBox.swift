@@ -85,6 +85,18 @@ package struct MessageRequest {
   package var ask: ByteString?
   /// How long it lasts; nil: for ever.
   package var timeout: Duration?
+
+  package init(
+    name: ByteString, wait: ByteString, runs: [UInt64], type: FlowValueType?, ask: ByteString?,
+    timeout: Duration?
+  ) {
+    self.name = name
+    self.wait = wait
+    self.runs = runs
+    self.type = type
+    self.ask = ask
+    self.timeout = timeout
+  }
 }
 
 /// The messages of a run, or of all runs that a store keeps together.

@@ -6,7 +6,7 @@ package final class MessageWait: FlowTask<FlowValue> {
   package let isRefused: (Message) -> Void
   private var timer: LoopTimer?
 
-  init(
+  package init(
     _ request: MessageRequest, in box: MessageBox, on loop: FlowEventLoop,
     refused: @escaping (Message) -> Void
   ) {
@@ -174,6 +174,17 @@ extension Run {
     return made
   }
 
+  /// The lineages of the runs whose messages an op of the run takes: its own, and those around it.
+  var messageRuns: [UInt64] {
+    var runs = [lineage]
+    var around = outerRun
+    while let run = around {
+      runs.append(run.lineage)
+      around = run.outerRun
+    }
+    return runs
+  }
+
   /// Sends a message to the run, which `ctx:wait_for(name)` of one of its ops takes. Messages of one name are taken in
   /// their order, each once. Of a kept run it is in the store when this returns, and another process that continues
   /// the run takes it if this one doesn't. Called on the thread of the run's loop.
@@ -207,15 +218,9 @@ extension OpContext {
     for name: ByteString, type: FlowValueType?, ask: ByteString?, timeout: Duration?
   ) -> MessageWait {
     let box = run.messageBox
-    var runs = [run.lineage]
-    var around = run.outerRun
-    while let run = around {
-      runs.append(run.lineage)
-      around = run.outerRun
-    }
     let request = MessageRequest(
-      name: name, wait: box.nextWait(of: key, attempt: attemptGeneration, for: name), runs: runs,
-      type: type, ask: ask, timeout: timeout)
+      name: name, wait: box.nextWait(of: key, attempt: attemptGeneration, for: name),
+      runs: run.messageRuns, type: type, ask: ask, timeout: timeout)
     return MessageWait(request, in: box, on: run.loop) { [weak self] message in
       guard let self, let type else { return }
       let shown: ByteString =

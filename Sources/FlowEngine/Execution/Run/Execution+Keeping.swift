@@ -191,6 +191,7 @@ extension Execution {
       cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
     work.setFiles(of: op) { bucket.get($0) }
     if work.isOnce {
+      work.runs = run.messageRuns
       work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.name)
     }
     return work

@@ -266,6 +266,12 @@ extension Execution {
       request(Stop(level: opLevel, error: error, inner: error))
       return true
     }
+    if undecided != nil {
+      // Nobody can answer the question of the keeper.
+      let error = FlowError.stalled(op: context.displayName)
+      request(Stop(level: opLevel, error: error, inner: error))
+      return true
+    }
     if machine?.waitsForRun == true || inner != nil, stop == nil { return false }
     if context.phase == .suspended {
       let error = FlowError.stalled(op: context.displayName)

@@ -1,0 +1,54 @@
+-- Questions are asked at the terminal one at a time, again after an answer of another type, and not any more once a message has come.
+-- python: pyte
+-- clock: real: the terminal is another program
+local check, terminal = require "check", require "terminal"
+
+local session = terminal.start [[
+  local AskOp = flow.op("AskOp", { needs = { name = "string" }, run = function(ctx)
+    local name = ctx:get "name"
+    print(name, ctx:wait_for(name, { type = name == "ok" and "boolean" or "integer", ask = "Is it " .. name .. "?" }))
+  end })
+  local run = flow.new("ask"):data { names = { "ok", "count", "late" } }
+    :add_grouped(AskOp, { input = "names", as = "name" }):start()
+  pause(1)
+  flow.send(run, "late", 7)
+  run:await()
+]]
+session:expect "Is it ok%? %(yes or no%)$"
+session:type "maybe\n"
+session:expect "boolean expected, not 'maybe'\nIs it ok%? %(yes or no%)$"
+session:type "yes\n"
+session:expect "Is it count%?$"
+session:type "3\n"
+session:expect "Is it late%?$"
+session:go(1)
+local text, status = session:finish()
+check.equal(status, 0)
+check.match(text, "ok%s+true\n", "count%s+3\n", "late%s+7$")
+
+-- In a kept run an answer is a message, and the end of the input leaves the run to another process.
+session = terminal.start([[
+  local PayOp = flow.op("PayOp", { effect = "once", run = function(ctx)
+    print "paying"
+    if not flow.fs.exists "go1" then
+      flow.fs.write("go1", "")
+      os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n")
+    end
+  end })
+  PayOp:run()
+]], { options = { "--resume" }, shell = true, columns = 200 })
+session:expect "shell%$$"
+session:type("cd " .. session.folder .. "; $RUN\n")
+session:expect("paying", "Killed.*shell%$$")
+session:type "$RUN\n"
+session:expect "%[PayOp%] had started in run r%w+, and may have had its effect: done, again or fail%?$"
+session:type "\4"
+session:expect("\nr%w+ waits for <PayOp> .* PayOp=done %-%-resume /.*/script.lua /.*/\n?go\nshell%$$")
+session:type "echo $?; $RUN\n"
+session:expect("\n75\n", "or fail%?$")
+session:type "perhaps\n"
+session:expect('"done"|"again"|"fail" expected, not \'perhaps\'\n')
+session:type "again\n"
+session:expect("\npaying\n.*shell%$$")
+session:type "echo $?; exit\n"
+check.match((session:finish()), "\n0$")
