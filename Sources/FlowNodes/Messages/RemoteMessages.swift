@@ -7,7 +7,7 @@ internal import FlowScripting
 /// The form of messages, on which both sides have to agree.
 package enum RemoteProtocol {
   /// The number of the form of all messages, with the values in them.
-  static let version: UInt8 = 3
+  static let version: UInt8 = 4
 
   /// Programs with the same text understand each other: the number of the messages, the version of flowlua, whose
   /// functions the code uses, and the version of Lua, whose bytecode travels. A part of subjects.

@@ -100,13 +100,18 @@ extension ScriptHost {
     add("place", error.stopPlace)
     add("traceback", error.traceback)
     add("cause", cause)
+    if !error.others.isEmpty { add("others", .reference(try list(of: error.others))) }
     let table = try vm.makeTable(fields: all, metatable: types.errorMetatable)
     if error.underlying != nil || error.process != nil || error.limit != nil
-      || error.request != nil || error.isTransient != nil
+      || error.request != nil || error.isTransient != nil || !error.others.isEmpty
     {
       try service { KeptErrors() }.keep(error.with { $0.payload = nil }, of: table, self)
     }
     return table
+  }
+
+  private func list(of errors: [FlowError]) throws -> LuaReference {
+    try vm.makeTable(values: try errors.map { try luaError($0) })
   }
 
   /// Whether a value is an error table of this host.
@@ -123,6 +128,14 @@ extension ScriptHost {
     ] {
       if let text, try vm.field(name, of: table).isNil {
         try vm.set(.string(text), name, in: table)
+      }
+    }
+    // A graph has found them after the op has failed.
+    if !error.others.isEmpty {
+      let kept = service { KeptErrors() }
+      if kept.error(of: table, self)?.others.count != error.others.count {
+        try vm.set(.reference(try list(of: error.others)), "others", in: table)
+        try kept.keep(error.with { $0.payload = nil }, of: table, self)
       }
     }
     return .reference(table)
@@ -372,7 +385,7 @@ extension ScriptHost {
       return text(of: own)
     }
     guard let error = error as? FlowError else { return ByteString(describing: error) }
-    let text = error.text + error.programLines(hiding: loop.secrets)
+    let text = error.text + error.programLines(hiding: loop.secrets) + error.otherLines
     // Without memory there was none to be made.
     guard let traceback = error.traceback, !traceback.isEmpty else { return text }
     return text + "\n" + traceback

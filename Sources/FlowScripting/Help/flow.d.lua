@@ -887,7 +887,7 @@ local Ops = {}
 ---@field phase? "resolve"|"connect"|"tls"|"send"|"wait"|"receive" The phase in which a request failed (kind `network`).
 ---@field sent boolean? Whether the server may have received the request (kind `network`).
 ---@field signal integer? The signal that ended a program.
----@field others flow.Error[]? The errors of all tasks of `flow.when_any_succeeds`, in their order.
+---@field others flow.Error[]? The errors of the other ops of a graph with `keep_going`, or of all tasks of `flow.when_any_succeeds`, in their order.
 ---@field stdout string? The output of a program that failed or was stopped.
 ---@field stderr string?
 ---@field [string] any The fields given to `ctx:fail`.

@@ -88,10 +88,9 @@ struct TaskMakers {
     if errors.count > limit { texts.append("and \(errors.count - limit) more") }
     let error = FlowError(
       kinds.count == 1 ? kinds.first ?? .error : .error,
-      "none of \(errors.count) tasks has succeeded: \(texts.joined(separator: "; "))")
-    let others = try host.vm.makeTable(values: try errors.map { try host.luaError($0) })
-    let table = try host.makeError(error, fields: [("others", .reference(others))])
-    return error.with(payload: table, on: host.loop)
+      "none of \(errors.count) tasks has succeeded: \(texts.joined(separator: "; "))"
+    ).with { $0.others = errors }
+    return error.with(payload: try host.makeError(error), on: host.loop)
   }
 
   private func join(

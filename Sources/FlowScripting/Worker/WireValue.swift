@@ -206,7 +206,7 @@ package final class WireError: Sendable {
         let name = key
         if name == "cause" {
           cause = Self.cause(value, &batch, host, depth)
-        } else if !ScriptHost.errorFields.contains(key) {
+        } else if !ScriptHost.errorFields.contains(key), key != "others" || error.others.isEmpty {
           fields.append((name, Self.wire(value, &batch, host)))
         }
       }

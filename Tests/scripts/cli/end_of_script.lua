@@ -33,6 +33,14 @@ result = host.script(begin .. [[
 ]])
 check.contains(result.stdout, "cleaned up\n", "cancelled: as text\n")
 check.contains(result.stderr, ": as text\n", "FailingOp failed: ", "lost")
+-- Of a graph that keeps going all errors are shown.
+result = host.script([[
+  local flow = require "flow"
+  local function fails(name) return flow.op(name, function() error("no " .. name, 0) end) end
+  local run = flow.graph("nightly", { keep_going = true }):add(fails "AOp"):add(fails "BOp"):add(fails "COp"):run()
+  error(run.error)
+]])
+check.contains(result.stderr, "[nightly/AOp] no AOp\nalso [nightly/BOp] no BOp\nalso [nightly/COp] no COp\n")
 -- os.exit ends it at once, wherever it is called.
 for _, place in ipairs { "os.exit(4)", "SlowOp(100):start() os.exit(4)",
   "flow.op('ExitOp', function() os.exit(4) end):run()",

@@ -72,6 +72,41 @@ check.equal(lines(run), [[
 [AOp] DidFinish: successfully
 [BOp] DidFinish: successfully]])
 
+-- The error has those of the other ops that have failed, in the order of their ends; skipped ops say all that they miss.
+local Second = op("SecondOp", {}, { "s" }, function(ctx) flow.sleep(2) ctx:fail("late", { code = 7 }) end)
+local Third = op("ThirdOp", {}, {}, function() flow.sleep(3) end)
+local both = flow.graph("g", { keep_going = true }):add(op("BothOp", { "f", "s", "a" }, {}))
+  :add(Second):add(Third, { when = function() error("unsure", 0) end })
+  :add(flow.graph("inner", { keep_going = true }):add(Fail)
+    :add(op("Fail2Op", {}, {}, function() flow.sleep(2.5) error("no more", 0) end))):add(A)
+run = both:run()
+local err = run.error
+check.same({ tostring(err), #err.others }, { "[g/ThirdOp] unsure", 3 })
+check.same({ err.others[1].code, err.others[2].path, err.others[3].message }, { 7, "g/inner/FailOp", "no more" })
+check.contains(run:summary(), "[BothOp] Skipped: needs <s>, which [SecondOp] would give; needs <f>, which [inner] would give")
+check.equal(run.error.others[1], err.others[1])
+-- A script that raises it again, also through a worker, loses none; its end shows all.
+local Raise = flow.op("RaiseOp", { thread = "worker", run = function()
+  local flow = require "flow"
+  flow.when_any_succeeds({ flow.failed "one", flow.failed "two" }):await()
+end })
+run = flow.graph("g", { keep_going = true }):add(Raise):add(flow.op("AgainOp", function() error(err) end)):run()
+local texts = {}
+for _, other in ipairs { run.error, table.unpack(run.error.others) } do texts[#texts + 1] = other.message end
+table.sort(texts)
+check.equal(table.concat(texts, ", "),
+  "late, no, no more, none of 2 tasks has succeeded: one; two, one, two, unsure")
+-- Many errors, and a graph whose only error is one of a task.
+local many = flow.graph("many", { keep_going = true })
+for k = 1, 500 do many:add(op(("M%dOp"):format(k), {}, {}, function() error("m" .. k, 0) end)) end
+err = many:run().error
+check.same({ err.message, #err.others, err.others[499].message }, { "m1", 499, "m500" })
+local None = op("NoneOp", {}, {}, function()
+  flow.when_any_succeeds({ flow.failed "first", flow.failed "second" }):await()
+end)
+err = flow.graph("g", { keep_going = true }):add(None):add(Fail):run().error
+check.same({ #err.others, err.others[1].message, err.others[3].message }, { 3, "first", "no" })
+
 -- Stops and timeouts reach what executes.
 local cleaned = {}
 local Slow = op("SlowOp", {}, {}, function(ctx)

@@ -29,7 +29,7 @@ local compatibility = assert(server:run([[
   -- The text that both sides have to agree on, from the versions.
   local program = io.popen(arg[-4] .. " --version"):read "a"
   local lua, version = program:match "Lua (%S+).-flowlua (%S+)"
-  print("3-" .. version:gsub("%.", "_") .. "-" .. lua:gsub("%.", "_"))
+  print("4-" .. version:gsub("%.", "_") .. "-" .. lua:gsub("%.", "_"))
 ]]).stdout:match "^(%S+)\n")
 math.randomseed(7)
 for _, subject in ipairs {

@@ -91,23 +91,32 @@ extension FlowError: ByteRecord {
     {
       (
         kind, message, op, path, suggestion, place, traceback, code, limit, retryAfter, isRetriable,
-        isTransient, process, request
+        isTransient, process, request, others
       ) in
       FlowError(
         kind,
         Details(
           message: message, op: op, path: path, suggestion: suggestion, place: place,
           traceback: traceback, code: code, process: process, request: request, limit: limit,
-          isRetriable: isRetriable, isTransient: isTransient, retryAfter: retryAfter))
+          isRetriable: isRetriable, isTransient: isTransient, retryAfter: retryAfter, others: others
+        ))
     },
     { (error: FlowError) in
       let details = error.details
       return (
         error.kind, details.message, details.op, details.path, details.suggestion, details.place,
         details.traceback, details.code, details.limit, details.retryAfter, details.isRetriable,
-        details.isTransient, details.process, details.request
+        details.isTransient, details.process, details.request,
+        details.others.map { $0.with { $0.others = [] } }
       )
     })
+
+  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> FlowError {
+    // Others have none themselves, and causes are within each other to a limit.
+    try reader.nested(atMost: 20) { (reader) throws(MalformedBytes) in
+      try byteForm.read(from: &reader)
+    }
+  }
 }
 
 extension FlowError.Kind: ByteCodable {

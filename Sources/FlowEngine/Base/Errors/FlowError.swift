@@ -106,6 +106,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     public var isTransient: Bool?
     /// The least time before the next attempt.
     package var retryAfter: Duration?
+    /// Further errors; see the property.
+    package var others: [FlowError] = []
   }
 
   /// The kind of the error.
@@ -149,6 +151,9 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public var isTransient: Bool? { details.isTransient }
   /// The least time before the next attempt.
   public var retryAfter: Duration? { details.retryAfter }
+  /// Further errors, in their order: those of the other ops of a graph that a failure doesn't stop, or of all tasks none
+  /// of which has succeeded.
+  public var others: [FlowError] { details.others }
 
   /// Makes an error; see the properties.
   public convenience init(
@@ -187,6 +192,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     var changed = details
     change(&changed)
     return FlowError(kind, changed)
+  }
+
+  /// This error, which comes first, with others that came later, and what these had with them.
+  func with(others: some Sequence<FlowError>) -> FlowError {
+    let further = others.flatMap { [$0] + $0.others }
+    return further.isEmpty ? self : with { $0.others += further }
   }
 
   /// Converts an error that Swift code threw to one of the engine, which keeps it as `underlying`.

@@ -96,6 +96,13 @@ extension FlowError {
     return lines.reduce("") { $0 + "\n    " + $1 }
   }
 
+  /// The other errors, each in a line of its own, `also [nightly/UploadOp] no route to host`; of many the first ones.
+  package var otherLines: ByteString {
+    let most = 20
+    let lines = others.prefix(most).reduce("") { "\($0)\nalso \($1.text)" }
+    return others.count > most ? "\(lines)\nand \(others.count - most) more" : lines
+  }
+
   /// The error of a program that was stopped because of it, with the output of the program.
   func carrying(_ result: ProcessResult, hiding secrets: SecretTexts) -> FlowError {
     with {

@@ -231,13 +231,13 @@ struct GraphProgress {
     case skipped
   }
 
-  /// A step that isn't executed because of an edge to it.
+  /// A step that isn't executed because of edges to it.
   struct Skip: Equatable {
     let step: Int
-    /// The number of the edge.
-    let edge: Int
-    /// Whether the step before has failed.
-    let hasFailed: Bool
+    /// The numbers of the edges, in the order in which the steps before have ended.
+    fileprivate(set) var edges: [Int] = []
+    /// Whether a step before has failed, itself or because of another one.
+    fileprivate(set) var hasFailed = false
   }
 
   private let plan: GraphPlan?
@@ -285,8 +285,9 @@ struct GraphProgress {
         let edge = plan.edges[number]
         let isPassing = !passing.isEmpty && passing.contains(number)
         if isPassing, missing[edge.to] == 0 { continue }
-        if reasons[edge.to] == nil, isReason(edge, end) {
-          reasons[edge.to] = Skip(step: edge.to, edge: number, hasFailed: end == .failed)
+        if isReason(edge, end) {
+          reasons[edge.to, default: Skip(step: edge.to)].edges.append(number)
+          if end == .failed { reasons[edge.to]?.hasFailed = true }
         }
         if isPassing { continue }
         missing[edge.to] -= 1

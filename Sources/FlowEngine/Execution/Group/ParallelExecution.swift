@@ -17,8 +17,10 @@ final class ParallelExecution: MemberGroup {
   private var used = 0
   /// Whether a failure stops nothing.
   private let keepsGoing: Bool
-  /// The first error that has stopped nothing.
-  private var firstError: FlowError?
+  /// The errors that have stopped nothing, in the order of the ends.
+  private var errors: [FlowError] = []
+  /// The steps that have failed and stopped nothing.
+  private var failed: Set<Int> = []
   /// The keys that members have set in a kept run: which member was the first, and the value before.
   private var changes: [DataKey: (slot: Int, before: FlowValue?)] = [:]
   /// The items that pass on edges between groups, by their numbers.
@@ -71,7 +73,7 @@ final class ParallelExecution: MemberGroup {
     starting = nil
     guard running == 0 else { return }
     isScheduled = true
-    parent.groupEnded(stop ?? firstError)
+    parent.groupEnded(stop ?? errors.first?.with(others: errors.dropFirst()))
   }
 
   override func cancelMembers(_ error: FlowError) {
@@ -156,7 +158,10 @@ final class ParallelExecution: MemberGroup {
     if !isGroup(number) { slotIsFree() }
     if let error {
       memberFailed(error)
-      if keepsGoing { firstError = firstError ?? error }
+      if keepsGoing {
+        if !isConsequence(number) { errors.append(error) }
+        failed.insert(number)
+      }
     }
     graph?.takeOutputs(of: number, from: member.bucket, into: parent)
     if let graph, stop == nil {
@@ -167,6 +172,14 @@ final class ParallelExecution: MemberGroup {
       }
     }
     continueAsWork()
+  }
+
+  /// Whether a group has failed only because the one before it, whose results passed to it, has.
+  private func isConsequence(_ number: Int) -> Bool {
+    guard !passed.isEmpty, let plan = graph?.plan else { return false }
+    return plan.predecessors[number].contains {
+      passed[$0] != nil && failed.contains(plan.edges[$0].from)
+    }
   }
 
   override func abandon() {
@@ -207,10 +220,15 @@ final class ParallelExecution: MemberGroup {
   }
 
   private func text(of skip: GraphProgress.Skip, _ graph: GraphData) -> ByteString {
-    let edge = graph.plan.edges[skip.edge]
-    let before = steps[edge.from].op.name
-    if let key = edge.key { return "needs <\(key)>, which [\(before)] would give" }
-    return "it comes after [\(before)], which has failed"
+    let most = 5
+    var texts = skip.edges.prefix(most).map { number -> ByteString in
+      let edge = graph.plan.edges[number]
+      let before = steps[edge.from].op.name
+      return edge.key.map { "needs <\($0)>, which [\(before)] would give" }
+        ?? "it comes after [\(before)], which has failed"
+    }
+    if skip.edges.count > most { texts.append("and \(skip.edges.count - most) more") }
+    return texts.joined(separator: "; ")
   }
 
   private func logSkip(of number: Int, because reason: ByteString) {

@@ -52,8 +52,27 @@ struct GraphProgressTests {
     let skipped = progress.end(3, .failed)
     #expect(skipped.map(\.step) == [1, 2, 0])
     #expect(skipped.allSatisfy { $0.hasFailed })
-    #expect(skipped.map { plan.edges[$0.edge].key } == ["a", "a", "c"])
+    #expect(skipped.map { $0.edges.map { plan.edges[$0].key } } == [["a"], ["a"], ["c", "b"]])
     #expect(!progress.hasReady)
+  }
+
+  @Test(
+    "A failure counts more than a step that was skipped before it, and all that is missing is named"
+  )
+  func both() throws {
+    let graph = try Graph("g").add(op("AOp", gives: ["a"])).add(op("BOp", gives: ["b"]))
+    let both = try op("BothOp", ["a", "b"], gives: ["c"])
+    graph.add(both).add(try op("LastOp"), after: [both])
+    for ends in [[0, 1], [1, 0]] {
+      var (progress, plan) = try progress(graph)
+      #expect(progress.start() == 0)
+      #expect(progress.start() == 1)
+      #expect(progress.end(ends[0], ends[0] == 0 ? .skipped : .failed).isEmpty)
+      let skipped = progress.end(ends[1], ends[1] == 0 ? .skipped : .failed)
+      #expect(skipped.map(\.step) == [2, 3])
+      #expect(skipped.allSatisfy { $0.hasFailed })
+      #expect(Set(skipped[0].edges.map { plan.edges[$0].key }) == ["a", "b"])
+    }
   }
 
   @Test("A group whose input another group gives starts with that one, once")
