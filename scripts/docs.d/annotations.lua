@@ -152,8 +152,8 @@ local function function_text(entry, titles, out)
   out ""
 end
 
--- The reference as a page of the catalogue.
-function annotations.reference(entries)
+-- The reference as a page of the catalogue, with the glossary at its end.
+function annotations.reference(entries, glossary)
   local lines = {}
   local function out(text) lines[#lines + 1] = text end
   local classes, titles = {}, {}
@@ -226,7 +226,7 @@ function annotations.reference(entries)
       out(code(entry.type) .. "\n")
     end
   end
-  return (table.concat(lines, "\n"):gsub("\n+$", "\n"))
+  return (table.concat(lines, "\n"):gsub("\n+$", "\n")) .. "\n" .. glossary
 end
 
 return annotations

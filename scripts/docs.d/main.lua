@@ -49,7 +49,8 @@ require "self_test"(scratch, source, module_flags)
 
 -- The Lua reference, and whether it is about what there is.
 local entries = annotations.read_all(source)
-put(catalogue .. "/LuaReference.md", annotations.reference(entries))
+put(catalogue .. "/LuaReference.md",
+  annotations.reference(entries, read(here .. "/glossary.md")))
 local names = bindings.check(entries, source, report)
 
 local modules = {

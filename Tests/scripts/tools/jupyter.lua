@@ -67,8 +67,8 @@ do
 end
 
 -- The page's kernel: its files, installed by its commands.
-local page = fs.read "Sources/FlowScripting/FlowScripting.docc/EditorSupport.md"
-for name, text in page:gmatch "<!%-%- file: (%S+) %-%->\n```%l+\n(.-)\n```" do
+local page = fs.read "Sources/FlowScripting/FlowScripting.docc/CommandLine.md"
+for name, text in page:gmatch "<!%-%- file: (flowlua%-kernel/%S+) %-%->\n```%l+\n(.-)\n```" do
   fs.mkdir(folder .. "/" .. name:match "^(.*)/")
   fs.write(folder .. "/" .. name, text .. "\n")
 end
