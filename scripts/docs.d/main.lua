@@ -76,7 +76,7 @@ end
 
 local built = catalogue .. "/HowItIsBuilt.md"
 put(built, targets.fill(read(built), read "Package.swift"))
-put(catalogue .. "/Specification.md",
+put("Tests/scripts/Specification.md",
   specification.page("Tests/scripts", files "Tests/scripts/*.lua", report))
 
 local pages = {}

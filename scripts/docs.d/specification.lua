@@ -1,4 +1,4 @@
--- The page Specification: the first lines of the script tests, by folder.
+-- Tests/scripts/Specification.md: the first lines of the script tests, by folder.
 local specification = {}
 
 -- The folders of Tests/scripts in the order of the page, each with a heading and a sentence.
