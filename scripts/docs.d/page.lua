@@ -13,7 +13,8 @@ local function marker(line)
   return fields
 end
 
-local function anchor(title)
+-- The id of a heading, as links name it.
+function page.anchor(title)
   return (title:gsub("[`*]", ""):lower():gsub("[^%w%s_-]", ""):gsub(" ", "-"))
 end
 
@@ -35,7 +36,7 @@ function page.read(path)
       open = { language = line:match "^%s*```(%S*)", first = number + 1, marker = marker(last) }
     else
       local title = line:match "^#+ (.*)$"
-      if title then result.anchors[anchor(title)] = true end
+      if title then result.anchors[page.anchor(title)] = true end
       for id in line:gmatch 'id="([^"]+)"' do result.anchors[id] = true end
       -- Not in code.
       local bare = line:gsub("`[^`]*`", "")
