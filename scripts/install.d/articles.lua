@@ -1,5 +1,5 @@
--- Copies articles into a folder, with links that work in files: `<doc:Keeping>` becomes a link to
--- Keeping.md with the title of that article.
+-- Copies articles into a folder, with links that work in files: `<doc:Groups>` becomes a link to
+-- Groups.md with the title of that article.
 --
 --   flowlua articles.lua FOLDER ARTICLE...
 local folder = arg[1]

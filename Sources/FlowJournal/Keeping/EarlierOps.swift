@@ -34,7 +34,7 @@ struct OpPlace {
 
 /// The records of the processes before this one, and of what this one has undone, each to be taken over once.
 ///
-/// Which record is of an execution (the page *Keeping* has the rule for readers):
+/// Which record is of an execution (the page *Keeping and undoing* has the rule for readers):
 /// 1. The one of the same place and the same content.
 /// 2. Another one of the same content within the same execution of the op around it. An op that no other one
 /// executes may so be moved anywhere.
