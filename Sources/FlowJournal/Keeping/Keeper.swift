@@ -296,6 +296,9 @@ package final class Keeper: RunKeeper, MessageKeeper {
     let place = place(of: work)
     let lineage = lineage ?? earlier.lineage(at: place, record)
     record.key = lineage.shortHexadecimal
+    if let line, line.hasPrefix("Again: ") {
+      record.why = work.loop.secrets.redacted(ByteString(line.bytes.dropFirst(7)))
+    }
     let keeping = OpKeeping(
       self, record, lineage: lineage, work, depth: place.depth, replaced: replaced,
       wasInterrupted: wasInterrupted)

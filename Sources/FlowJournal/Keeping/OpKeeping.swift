@@ -61,6 +61,17 @@ final class OpKeeping: KeptExecution {
     loop = work.loop
   }
 
+  /// How many lines of the log are kept, the last ones, and how long they may be.
+  private static let mostLines = 100
+  private static let longestLine = 1000
+
+  func noteLine(_ text: ByteString) {
+    if record.lines.count == Self.mostLines { record.lines.removeFirst() }
+    let text = loop.secrets.redacted(text)
+    record.lines.append(
+      text.count <= Self.longestLine ? text : ByteString(text.bytes.prefix(Self.longestLine)) + "…")
+  }
+
   /// Called when the end is kept, or needn't be.
   private var endObservers: [() -> Void] = []
 

@@ -36,8 +36,9 @@ struct MirrorMessage {
   /// New code with its parts.
   var codes: [KnownCode] = []
 
-  /// Since version 2 records have the number of the outer record, since version 3 there is code; all are read.
-  private static let version = 3
+  /// Since version 2 records have the number of the outer record, since version 3 there is code, since version 4 records
+  /// have lines of logs; all are read.
+  private static let version = 4
 
   var bytes: [UInt8] {
     var writer = ByteWriter()
@@ -124,19 +125,20 @@ extension OpRecord: ByteRecord {
     {
       (
         id, state, attempt, isOnce, began, ended, code, op, path, key, label, place, error, inputs,
-        reads, writes, cacheKey, outer: OuterNumber
+        reads, writes, cacheKey, outer: OuterNumber, notes: Notes
       ) in
       OpRecord(
         id: id, outer: outer.number, path: path, op: op, label: label, code: code, inputs: inputs,
         reads: reads, state: state, attempt: attempt, began: began, ended: ended, key: key,
-        writes: writes, isOnce: isOnce, error: error, place: place, cacheKey: cacheKey)
+        writes: writes, isOnce: isOnce, error: error, place: place, cacheKey: cacheKey,
+        why: notes.why, lines: notes.lines)
     },
     { (record: OpRecord) in
       (
         record.id, record.state, record.attempt, record.isOnce, record.began, record.ended,
         record.code, record.op, record.path, record.key, record.label, record.place, record.error,
         record.inputs, record.reads, record.writes, record.cacheKey,
-        OuterNumber(number: record.outer)
+        OuterNumber(number: record.outer), Notes(why: record.why, lines: record.lines)
       )
     })
 
@@ -149,6 +151,23 @@ extension OpRecord: ByteRecord {
       if reader.version == 1 { return OuterNumber(number: nil) }
       let number = try reader.fixed()
       return OuterNumber(number: number < 0 ? nil : number)
+    }
+  }
+}
+
+extension OpRecord {
+  /// Not in messages before the fourth version.
+  private struct Notes: ByteCodable {
+    let why: ByteString?
+    let lines: [ByteString]
+
+    func write(to writer: inout ByteWriter) {
+      writer.add(why)
+      writer.add(lines)
+    }
+    static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Notes {
+      if (1...3).contains(reader.version) { return Notes(why: nil, lines: []) }
+      return Notes(why: try reader.read(), lines: try reader.read())
     }
   }
 }

@@ -47,6 +47,10 @@ package struct OpRecord: Sendable {
   package var place: ByteString?
   /// The key by which other runs find the record; nil when its result is for its own run alone.
   package var cacheKey: Digest?
+  /// Why it was executed again; nil the first time.
+  package var why: ByteString?
+  /// The last lines of its log.
+  package var lines: [ByteString]
 
   package init(
     id: Int64 = 0, outer: Int64? = 0, path: ByteString, op: ByteString, label: ByteString? = nil,
@@ -54,7 +58,7 @@ package struct OpRecord: Sendable {
     inputs: [KeptInput] = [], reads: [KeptInput] = [], state: State, attempt: Int = 1,
     began: Double, ended: Double = 0, key: ByteString, writes: [KeptWrite] = [],
     isOnce: Bool = false, error: ByteString? = nil, place: ByteString? = nil,
-    cacheKey: Digest? = nil
+    cacheKey: Digest? = nil, why: ByteString? = nil, lines: [ByteString] = []
   ) {
     self.id = id
     self.outer = outer
@@ -74,6 +78,8 @@ package struct OpRecord: Sendable {
     self.error = error
     self.place = place
     self.cacheKey = cacheKey
+    self.why = why
+    self.lines = lines
   }
 }
 

@@ -14,10 +14,10 @@ final class RecordTable {
   init(_ database: StoreDatabase, _ digests: DigestMaker) throws(FlowError) {
     self.database = database
     self.digests = digests
-    // A store of an earlier version that is only read has no column for the number of the outer record.
+    // A store of an earlier version that is only read has no columns for the number of the outer record, and for lines.
     columns =
-      try StoreSchema.hasOuter(database)
-      ? Self.columns + ", around" : Self.columns + ", NULL"
+      Self.columns + (try StoreSchema.hasOuter(database) ? ", around" : ", NULL")
+      + (try StoreSchema.hasLines(database) ? ", why, lines" : ", NULL, NULL")
   }
 
   /// How many runs a store can have in its life: their numbers have 22 bits.
@@ -76,6 +76,9 @@ final class RecordTable {
       insert.bind(19, outer)
       sum.add(outer)
     }
+    let notes = [record.why, record.lines.isEmpty ? nil : ByteString(record.lines.formBytes)]
+    for (index, note) in notes.enumerated() { insert.bind(Int32(20 + index), note) }
+    if notes.contains(where: { $0 != nil }) { for note in notes { sum.add(note) } }
     insert.bind(7, try digest())
     Failpoint.pass()
     try insert.run()
@@ -86,7 +89,7 @@ final class RecordTable {
     if let insert { return insert }
     let made = try database.prepare(
       "INSERT OR REPLACE INTO records(\(columns)) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-        + "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)")
+        + "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)")
     insert = made
     return made
   }
@@ -140,11 +143,15 @@ final class RecordTable {
     // The digests of records without it are those of the versions that wrote them.
     let outer = row.isNull(18) ? nil : row.integer(18)
     if let outer { sum.add(outer) }
+    if !row.isNull(19) || !row.isNull(20) {
+      for column in 19...20 as ClosedRange<Int32> { sum.add(column, of: row) }
+    }
     guard row.digest(6) == (try digest()), let state = OpRecord.State(rawValue: row.integer(1)),
       let code = row.digest(7), let attempt = Int(exactly: row.integer(2)),
       let inputs = row.withBytes(14, { [KeptInput].decode($0, expecting: names.input) }),
       let reads = row.withBytes(15, { [KeptInput].decode($0) }),
-      let writes = row.withBytes(16, { [KeptWrite].decode($0, expecting: names.output) })
+      let writes = row.withBytes(16, { [KeptWrite].decode($0, expecting: names.output) }),
+      let lines = row.isNull(20) ? [] : row.withBytes(20, { [ByteString].decode($0) })
     else { return nil }
     names.input = inputs.first?.name
     names.output = writes.first?.name
@@ -154,7 +161,8 @@ final class RecordTable {
       attempt: attempt, began: row.double(4), ended: row.double(5), key: row.text(10),
       writes: writes, isOnce: row.integer(3) != 0, error: row.optionalText(13),
       place: row.isNull(12) ? nil : names.text(1, row, 12),
-      cacheKey: row.digest(17))
+      cacheKey: row.digest(17), why: row.isNull(19) ? nil : names.text(2, row, 19),
+      lines: lines)
   }
 }
 
@@ -165,7 +173,7 @@ extension OpRecord {
 
 /// The last texts of columns that mostly repeat: their records share them.
 private struct SharedTexts {
-  private var last: [ByteString] = ["", ""]
+  private var last: [ByteString] = ["", "", ""]
   /// The names of the first input and of the first write.
   var input: ByteString?
   var output: ByteString?

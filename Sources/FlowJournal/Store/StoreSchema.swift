@@ -4,7 +4,7 @@ internal import FlowSystem
 /// The tables of a store.
 enum StoreSchema {
   /// The version that this program makes and reads. A later one needs a later program.
-  static let version: Int64 = 5
+  static let version: Int64 = 6
 
   /// The tables, whose columns are read and bound by their positions.
   ///
@@ -66,13 +66,20 @@ enum StoreSchema {
       value BLOB NOT NULL, sent REAL NOT NULL, sum BLOB NOT NULL, taken BLOB
     ) STRICT
     """,
-    "CREATE INDEX messages_of_run ON messages(run, name)",
     """
     CREATE TABLE waits(
       run INTEGER NOT NULL, wait BLOB NOT NULL, name BLOB NOT NULL, ask BLOB, type BLOB,
       began REAL NOT NULL, epoch INTEGER NOT NULL, PRIMARY KEY(run, wait)
     ) STRICT, WITHOUT ROWID
     """,
+  ]
+
+  /// Since version 6: why an op was executed, and the lines of its log; and a message is found at once among very many.
+  private static let lines: [ByteString] = [
+    "ALTER TABLE records ADD COLUMN why BLOB",
+    "ALTER TABLE records ADD COLUMN lines BLOB",
+    "DROP INDEX IF EXISTS messages_of_run",
+    "CREATE INDEX messages_taken ON messages(run, taken, name)",
   ]
 
   /// Sets what a connection that writes has to have, and makes the tables of a new database.
@@ -90,7 +97,8 @@ enum StoreSchema {
       if present < 2 { try database.execute(files) }
       if present < 3 { try database.execute(around) }
       if present < 4 { try database.execute(codes) }
-      for table in messages { try database.execute(table) }
+      if present < 5 { for table in messages { try database.execute(table) } }
+      for change in lines { try database.execute(change) }
       try database.execute("PRAGMA user_version = \(version)")
     }
     try check(database)
@@ -98,7 +106,8 @@ enum StoreSchema {
 
   /// Has SQLite write changes into a log first, so that a commit needs one flush of the disk.
   private static func useChangeLog(_ database: StoreDatabase) throws(FlowError) {
-    var left = 100
+    // The disk of a busy machine may need seconds for each of them.
+    let deadline = WallClock.now() + 20
     while true {
       do throws(FlowError) {
         let mode = try database.prepare("PRAGMA journal_mode = WAL").first { $0.text(0) }
@@ -107,9 +116,8 @@ enum StoreSchema {
           "the file system of the store '\(database.folder)' has no shared memory")
       } catch {
         // Two processes that make a store at once: SQLite doesn't wait for the other one here.
-        left -= 1
-        guard error.storeProblem == .busy, left > 0 else { throw error }
-        usleep(20_000)
+        guard error.storeProblem == .busy, WallClock.now() < deadline else { throw error }
+        usleep(.random(in: 5_000...20_000))
       }
     }
   }
@@ -152,6 +160,11 @@ enum StoreSchema {
   /// Whether messages are in a database.
   static func hasMessages(_ database: StoreDatabase) throws(FlowError) -> Bool {
     try version(of: database) > 4
+  }
+
+  /// Whether records have lines of logs.
+  static func hasLines(_ database: StoreDatabase) throws(FlowError) -> Bool {
+    try version(of: database) > 5
   }
 
   private static func version(of database: StoreDatabase) throws(FlowError) -> Int64 {

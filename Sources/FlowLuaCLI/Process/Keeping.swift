@@ -108,6 +108,12 @@ final class Keeping {
         endRehearsal(at: $0, because: $1)
       }
     }
+    let program = executablePath ?? arguments.program
+    host.hostKeeping.command = { [storeKey] in
+      HostKeeping.Command(
+        words: Self.command(for: $2, of: $0, in: $1, program),
+        environment: storeKey.map { ["FLOWLUA_STORE_KEY": $0] } ?? [:])
+    }
     host.hostKeeping.onBegin = { [unowned self] keeping in
       Self.messages = messages
       Self.open = keeping
@@ -124,6 +130,16 @@ final class Keeping {
     } else {
       host.keep(makeOptions()) { messages.say($0) }
     }
+  }
+
+  /// The command that executes an op of a run again.
+  private static func command(
+    for op: ByteString, of run: KeptRunSummary, in store: ByteString, _ program: ByteString
+  ) -> [ByteString] {
+    let isWhole = run.script.bytes.first == UInt8(ascii: "/")
+    // The name of a script is its path from the folder around the store.
+    let script = isWhole ? run.script : store + "/../" + run.script
+    return [program, "--resume=\(run.id)", "--only", op, "--store", store, script] + run.words
   }
 
   /// Whether the options or the script have asked for kept runs.

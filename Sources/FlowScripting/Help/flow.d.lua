@@ -1100,6 +1100,8 @@ function flow.send(run, name, value) end
 ---@field place string? Where its code is: `ship.lua:31`.
 ---@field inputs string[] The names of what it was given, or has read.
 ---@field outputs table<string, any> The values that it set, without secrets.
+---@field lines string[] The last 100 lines of its log, if it has ended.
+---@field why string? Why it was executed again: `it had failed: no network`.
 
 ---Something that a kept run waits for.
 ---@class flow.KeptWait
@@ -1133,6 +1135,13 @@ function KeptRun:timeline(path) end
 ---@param path? string
 ---@return string? text
 function KeptRun:report(path) end
+
+---Executes an op of the run again, as `--only` does: with the code of now and the data of then, in a process of its own. Its new
+---result belongs to the run. `ops` is read again. Raises the error of the process if the op fails.
+---@async
+---@param path string The path of the op: `ship/UploadOp #40`. A name is executed, too, and no op is returned then.
+---@return flow.KeptOp? op
+function KeptRun:execute(path) end
 
 ---The runs of the script's store, the oldest first, or the one with an id.
 ---@param id? string

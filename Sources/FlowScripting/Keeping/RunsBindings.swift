@@ -79,10 +79,12 @@ struct RunsBindings {
         })
       let view = try host.vm.makeFunction(
         host.bind { host, call in try Self(host: host).view(call) })
+      let start = try host.vm.makeFunction(
+        host.bind { host, call in try Self(host: host).start(call) })
       let chunk = try host.vm.loadOwn(Self.tables, name: "=[flow]")
       guard
         case .reference(let made)? = try host.vm.call(
-          chunk, [.reference(read), .reference(view)]
+          chunk, [.reference(read), .reference(view), .reference(start)]
         ).first
       else { throw LuaError(.runtime, "no tables of runs were made") }
       return RunTables(maker: made)
@@ -90,11 +92,19 @@ struct RunsBindings {
   }
 
   private static let tables: ByteString = """
-    local read, view = ...
-    local setmetatable, rawset, rawget = setmetatable, rawset, rawget
+    local read, view, start = ...
+    local setmetatable, rawset, rawget, ipairs = setmetatable, rawset, rawget, ipairs
     local methods = {}
     function methods.timeline(run, path) return view(run, "timeline", path) end
     function methods.report(run, path) return view(run, "report", path) end
+    function methods.execute(run, path)
+      local program = start(run, path)
+      program:await()
+      run.ops = read(rawget(run, "id"), rawget(run, "store"))
+      for _, op in ipairs(run.ops) do
+        if op.path == path then return op end
+      end
+    end
     local metatable = { __name = "kept run" }
     function metatable.__index(run, key)
       if key == "ops" then
@@ -141,7 +151,9 @@ struct RunsBindings {
       ("started", .number(record.began)),
       ("inputs", .reference(try host.vm.makeTable(values: inputs.map { .string($0) }))),
       ("outputs", .reference(try host.vm.makeTable(fields: outputs))),
+      ("lines", .reference(try host.vm.makeTable(values: record.lines.map { .string($0) }))),
     ]
+    if let why = record.why { fields.append(("why", .string(why))) }
     if record.ended > 0 {
       fields.append(("ended", .number(record.ended)))
       fields.append(("duration", .number(record.ended - record.began)))
@@ -152,16 +164,58 @@ struct RunsBindings {
     return try host.vm.makeTable(fields: fields)
   }
 
-  /// `run:timeline(path)` and `run:report(path)`: the text, or a file with it.
-  private func view(_ call: LuaCall) throws -> LuaAnswer {
-    let kind = call.bytes(2) ?? ""
+  /// Starts the program that executes an op of a run again, with the code of now and the data of then: `--only`.
+  private func start(_ call: LuaCall) throws -> LuaAnswer {
+    try host.check(.programs, call, "execute")
+    let (id, folder) = try run(call, "execute")
+    guard call.kind(2) == .string, let path = call.bytes(2) else {
+      throw host.usage(
+        call,
+        "bad argument #1 to 'execute' (path of an op expected, got \(host.shownType(call, 2)))")
+    }
+    guard let makeCommand = host.hostKeeping.command, host.keeping?.options.mirror == nil else {
+      throw host.usage(call, "bad use of 'execute' (this program executes no ops of kept runs)")
+    }
+    let store = try store(call, folder)
+    let known: KeptRunSummary
+    do throws(FlowError) {
+      known = try store.run(id)
+      if !(try store.records(of: id)).contains(where: { $0.isWithin(path) }) {
+        throw FlowError(.error, "no op of run \(id) is named '\(path)'")
+      }
+    } catch {
+      throw host.usage(call, "bad use of 'execute' (\(error.message))")
+    }
+    let command = makeCommand(known, folder, path)
+    var request = ProcessRequest(command.words)
+    for (name, value) in command.environment { request.environment[name] = .some(value) }
+    request.owner = ObjectIdentifier(host)
+    request.destination = host.vm.configuration.output.destination
+    request.tees = true
+    request.label = host.currentOp?.displayName
+    let task = ProcessTask(request, check: true, at: host.workPlace, on: host.loop)
+    host.begin(task, call.origin)
+    return call.answer(task, host.types.task)
+  }
+
+  /// The id of the run that a method is called on, and the folder of its store.
+  private func run(
+    _ call: LuaCall, _ method: ByteString
+  ) throws -> (id: ByteString, folder: ByteString) {
     guard case .reference(let run) = try call.value(1), run.kind == .table,
       case .string(let id) = try host.vm.rawGet(.string("id"), in: run),
       case .string(let folder) = try host.vm.rawGet(.string("store"), in: run)
     else {
       throw host.usage(
-        call, "calling '\(kind)' on bad self (kept run expected): write run:\(kind)")
+        call, "calling '\(method)' on bad self (kept run expected): write run:\(method)")
     }
+    return (id, folder)
+  }
+
+  /// `run:timeline(path)` and `run:report(path)`: the text, or a file with it.
+  private func view(_ call: LuaCall) throws -> LuaAnswer {
+    let kind = call.bytes(2) ?? ""
+    let (id, folder) = try run(call, kind)
     let view = try KeptRunView(id, in: try store(call, folder))
     let text = kind == "timeline" ? view.timeline : view.report
     if call.isNil(3) { return try host.answer(call, .bytes(text)) }

@@ -318,6 +318,20 @@ package final class HostKeeping: HostService {
   fileprivate(set) var present: ScriptKeeping?
   /// How runs are kept that the script itself wants to be kept; nil, the default, refuses that.
   package var defaults: (() -> ScriptKeeping.Options)?
+  /// Returns the command that executes an op of a run again, by its path, with the code of now; nil: nothing does that.
+  package var command: ((_ run: KeptRunSummary, _ store: ByteString, _ op: ByteString) -> Command)?
+
+  package struct Command {
+    package var words: [ByteString]
+    /// Variables that the environment of this process hasn't, because they are secret.
+    package var environment: [ByteString: ByteString]
+
+    package init(words: [ByteString], environment: [ByteString: ByteString]) {
+      self.words = words
+      self.environment = environment
+    }
+  }
+
   /// Called when runs of the script begin to be kept.
   package var onBegin: ((ScriptKeeping) -> Void)?
 }

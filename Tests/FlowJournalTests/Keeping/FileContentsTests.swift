@@ -104,7 +104,9 @@ struct FileContentsTests {
     try test.execute("DROP TABLE codes")
     try test.execute("DROP TABLE messages")
     try test.execute("DROP TABLE waits")
-    try test.execute("ALTER TABLE records DROP COLUMN around")
+    for column in ["around", "why", "lines"] as [ByteString] {
+      try test.execute("ALTER TABLE records DROP COLUMN " + column)
+    }
     try test.execute("PRAGMA user_version = 1")
     let old = try test.open(isReadOnly: true)
     #expect(old.verify().isEmpty)

@@ -83,7 +83,7 @@ struct JournalStoreTests {
         Issue.record("the store was opened")
       } catch {
         #expect(error.storeProblem == .newer)
-        #expect(error.message.description.contains("schema 7; this one reads up to 5"))
+        #expect(error.message.description.contains("schema 7; this one reads up to 6"))
       }
     }
   }

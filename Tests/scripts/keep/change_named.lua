@@ -86,6 +86,7 @@ script:run { "--keep" }
 flow.exec({ os.getenv "FLOWLUA_TEST_PYTHON", "-c", [[
 import sqlite3, sys
 tables = "DROP TABLE codes; DROP TABLE messages; DROP TABLE waits;"
+tables += "ALTER TABLE records DROP COLUMN why; ALTER TABLE records DROP COLUMN lines;"
 sqlite3.connect(sys.argv[1], isolation_level=None).executescript(tables + "PRAGMA user_version = 3")
 ]], script.folder .. "/.flowlua/store.sqlite" }):await()
 script:edit("2000", "4000")

@@ -9,7 +9,8 @@ local MakeOp = flow.op("MakeOp", { gives = { items = "string[]" }, run = functio
 end })
 local ItemOp = flow.op("ItemOp", { needs = { item = "string" }, gives = { size = "integer" }, run = function(ctx)
   if ctx:get "item" == "b/c" and not flow.fs.exists "fixed" then error "<no> & \"paper\"" end
-  ctx:set("size", #ctx:get "item")
+  ctx:log("measuring", ctx:get "item")
+  ctx:set("size", #ctx:get "item" + (flow.fs.exists "longer" and 10 or 0))
 end })
 local run = flow.new("ship"):add(MakeOp)
   :add_grouped(ItemOp, { input = "items", output = "sizes", label = "item" }):run { version = "1.2" }
@@ -33,6 +34,9 @@ assert(run:report():find "ItemOp")
 print(pcall(flow.runs, "rzzzz"))
 print(pcall(flow.runs, 5))
 print(pcall(run.timeline, 5))
+print(pcall(run.execute, 5, "x"))
+print(pcall(run.execute, run, 5))
+print(pcall(run.execute, run, "ship/NoOp"))
 ]]
 local function read_runs()
   local result = flow.exec({ kept.binary(host.binary), "--store", script.folder .. "/.flowlua", "--keep", read.path },
@@ -46,7 +50,10 @@ check.contains(text, "1\ttrue\ttrue\n", "unfinished\tscript.lua\t1\ttrue\t0\t0\n
   "ship/ItemOp #1 a\tItemOp\tfinished\t1\tnil\ta\ttrue\titem\n",
   "ship/ItemOp #2 b/c\tItemOp\tfailed\t1\t", "\tb/c\ttrue\titem\n", "b/c\tnil\ttrue\n",
   "bad use of 'runs' (there is no run 'rzzzz'", "bad argument #1 to 'runs' (string expected, got number)",
-  "calling 'timeline' on bad self (kept run expected): write run:timeline")
+  "calling 'timeline' on bad self (kept run expected): write run:timeline",
+  "calling 'execute' on bad self (kept run expected): write run:execute",
+  "bad argument #1 to 'execute' (path of an op expected, got number)",
+  "bad use of 'execute' (no op of run ", " is named 'ship/NoOp')")
 check.lacks(text, "secret-text")
 check.contains(flow.fs.read(script.folder .. "/page.html"), '"ItemOp"', "script.lua")
 
@@ -73,3 +80,24 @@ check.contains(flow.fs.read(script.folder .. "/all." .. id .. ".html"), '"ItemOp
 for _, words in ipairs { { "--html", "x.html" }, { "--show", id, "--html", "x.html" }, { "--runs", "--html" } } do
   check.equal(command(table.unpack(words)).status, 2)
 end
+
+-- An op has its lines and the reason why it was executed again; one is executed again with the code of now.
+local again = kept.script [[
+local run = flow.runs(arg[1])
+local function show(op) print(op.path, op.state, op.why, table.concat(op.lines, "|"), op.outputs.size) end
+for _, op in ipairs(run.ops) do if op.label then show(op) end end
+flow.fs.write("longer", "")
+show(run:execute "ship/ItemOp #1 a")
+print(run:execute "ItemOp #1", #run.ops)
+flow.fs.remove "longer"
+flow.fs.write("broken", "")
+local ok, problem = pcall(run.execute, run, "ship/ItemOp #1 a")
+print(ok, problem.stderr:match "measure what")
+]]
+script:edit('  ctx:log("measuring"', '  if flow.fs.exists "broken" then error "measure what" end\n  ctx:log("measured"')
+local result = flow.exec({ kept.binary(host.binary), "--store", script.folder .. "/.flowlua", "--keep", again.path, id },
+  { cwd = script.folder, check = false, env = environment }):await()
+check.equal(result.status, 0, result.stderr)
+check.contains(result.stdout, "ship/ItemOp #1 a\tfinished\tnil\tmeasuring a\t1\n",
+  "ship/ItemOp #2 b/c\tfinished\tit had failed: ", "\tmeasuring b/c\t3\n",
+  "ship/ItemOp #1 a\tfinished\tit was chosen\tmeasured a\t11\n", "nil\t3\n", "false\tmeasure what\n")

@@ -103,7 +103,7 @@ flow.fs.write(database, bytes:sub(1, 60) .. string.pack(">I4", 9) .. bytes:sub(6
 for _, option in ipairs { "--keep", "--resume" } do
   result = script:run { option }
   check.equal(result.status, 1)
-  check.contains(result.stderr, "/.flowlua' was made by a later version of flowlua (schema 9; this one reads up to 5)")
+  check.contains(result.stderr, "/.flowlua' was made by a later version of flowlua (schema 9; this one reads up to 6)")
 end
 for _, command in ipairs { { "--runs" }, { "--verify" }, { "--show", "r1" }, { "--forget", "--older-than", "1s" } } do
   result = flow.exec({ binary, table.unpack(command) }, { cwd = script.folder, check = false }):await()

@@ -276,6 +276,8 @@ package protocol KeptExecution: AnyObject {
   func willRead(_ key: DataKey, in bucket: DataBucket)
   /// The op's effect depends on the content of a file that isn't among its inputs.
   func dependsOn(_ path: ByteString)
+  /// The op writes a line into the log.
+  func noteLine(_ text: ByteString)
   /// The op sets or removes a key of its data.
   func willSet(_ key: DataKey)
   /// The op has ended; calls `then` on the loop's thread, perhaps at once, when that is kept, or with the reason

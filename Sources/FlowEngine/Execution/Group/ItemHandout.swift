@@ -414,6 +414,7 @@ final class ItemHandout: ExecutedItemGroup {
   private func logLine(
     _ index: Int, attempt: UInt32, _ text: ByteString, _ kind: LogKind = .log
   ) {
+    keepings[index]?.noteLine(text)
     log.append(
       kind, time: loop.now(), scope: scope, position: position(index), attempt: Int(attempt),
       first: log.payload(text))

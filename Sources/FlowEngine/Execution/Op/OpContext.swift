@@ -281,6 +281,7 @@ public final class OpContext {
   package func log(_ text: ByteString, at time: Int64) {
     guard let execution, !isSettled else { return }
     execution.loop.checkThread()
+    keeping?.noteLine(text)
     execution.log.append(
       .log, time: plausible(time), scope: scope, position: position, attempt: attempt, lane: lane,
       first: execution.log.payload(text))
@@ -323,6 +324,7 @@ public final class OpContext {
   public func log<Text: FlowText>(_ text: Text) {
     guard let execution, !isSettled else { return cameTooLate("a line was logged") }
     execution.loop.checkThread()
+    keeping?.noteLine(text.byteString)
     execution.log.append(
       .log, time: execution.loop.now(), scope: scope, position: position, attempt: attempt,
       first: execution.log.payload(text.byteString))
