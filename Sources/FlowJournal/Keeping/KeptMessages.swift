@@ -12,6 +12,10 @@ final class KeptMessages: MessageStore {
   private let table: MessageTable
   private let database: StoreDatabase
   private var version: Int64 = -1
+  /// Whether another process was writing for too long at the last look.
+  private var isBusy = false
+  /// How long a look waits for another process that writes, in milliseconds: the next look is soon.
+  private static let patience: Int32 = 100
 
   /// - Parameters:
   ///   - kept: The run.
@@ -36,6 +40,13 @@ final class KeptMessages: MessageStore {
     return present != version
   }
 
+  func mayPass(_ error: any Error) -> Bool {
+    guard FlowError.from(error).storeProblem == .busy else { return false }
+    isBusy = true
+    version = -1
+    return true
+  }
+
   func add(_ message: Message) throws {
     let (form, bytes): (MessageTable.Form, ByteString) =
       switch message.content {
@@ -46,7 +57,7 @@ final class KeptMessages: MessageStore {
     if isSecret || kept.loop.secrets.occur(in: bytes) {
       throw FlowError(.error, "<\(message.name)> contains the text of a secret, which isn't kept")
     }
-    try write { () throws(FlowError) in
+    try write(patience: JournalStore.patience) { () throws(FlowError) in
       try table.add(
         to: kept.number, message.name, form, bytes, target: Int64(bitPattern: message.run))
     }
@@ -103,10 +114,12 @@ final class KeptMessages: MessageStore {
 
   /// Writes while the run is this process's.
   private func write<Result>(
-    _ body: () throws(FlowError) -> Result
+    patience: Int32? = nil, _ body: () throws(FlowError) -> Result
   ) throws(FlowError) -> Result {
     if let failure = kept.failure { throw failure }
-    return try database.transaction { () throws(FlowError) in
+    database.setPatience(patience ?? (isBusy ? 0 : Self.patience))
+    defer { database.setPatience(JournalStore.patience) }
+    let result = try database.transaction { () throws(FlowError) in
       let lease = try kept.store.row(of: kept.id).lease
       guard lease.epoch == kept.epoch else {
         throw StoreProblem.fenced.error(
@@ -115,5 +128,7 @@ final class KeptMessages: MessageStore {
       }
       return try body()
     }
+    isBusy = false
+    return result
   }
 }

@@ -20,7 +20,7 @@ package final class JournalStore {
   let digests: DigestMaker
 
   /// How long a call waits for another process that writes, in milliseconds.
-  private static let patience: Int32 = 5000
+  static let patience: Int32 = 5000
 
   /// Opens the store of a folder. One that writes makes what doesn't exist: the folder, for this user only,
   /// the database and the key.

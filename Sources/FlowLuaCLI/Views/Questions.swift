@@ -74,7 +74,8 @@ final class Questions {
         try wait.box.send(
           Message(name: request.name, content: .text(text), run: request.runs.first ?? 0), on: loop)
       } catch {
-        wait.stop(FlowError.from(error))
+        // The question is asked again.
+        Output.write(FlowError.from(error).message.onOneLine + "\n", toError: true)
       }
     }
     // The op that has the answer prints first.

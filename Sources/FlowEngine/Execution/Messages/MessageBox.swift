@@ -54,6 +54,8 @@ package protocol MessageStore: AnyObject {
   var isSuspended: Bool { get }
   /// Whether another process may have added something since the last call.
   func mayHaveNew() -> Bool
+  /// Whether the reason of a failure may be over at the next look.
+  func mayPass(_ error: any Error) -> Bool
   /// Adds a message; it is kept when this returns.
   func add(_ message: Message) throws
   /// Notes a wait; returns when it began, in seconds since 1970: perhaps in an earlier process.
@@ -127,25 +129,46 @@ package final class MessageBox {
 
 /// Messages of runs that aren't kept.
 final class MemoryMessages: MessageStore {
-  private var messages: [(message: Message, taken: ByteString?)] = []
+  /// Those that no wait has taken, by name, and the others, by wait.
+  private var open: [ByteString: MessageQueue] = [:]
+  private var taken: [ByteString: Message] = [:]
 
   var isShared: Bool { false }
   var isSuspended: Bool { false }
   func mayHaveNew() -> Bool { true }
-  func add(_ message: Message) { messages.append((message, nil)) }
+  func mayPass(_ error: any Error) -> Bool { false }
+  func add(_ message: Message) { open[message.name, default: MessageQueue()].add(message) }
   func begin(_ request: MessageRequest) -> Double { 0 }
   func end(_ request: MessageRequest) {}
-  func drop(_ request: MessageRequest) { messages.removeAll { $0.taken == request.wait } }
+  func drop(_ request: MessageRequest) { taken[request.wait] = nil }
 
   func take(_ request: MessageRequest) -> Message? {
-    if let known = messages.first(where: { $0.taken == request.wait }) { return known.message }
-    guard
-      let index = messages.firstIndex(where: {
-        $0.taken == nil && $0.message.name == request.name
-          && ($0.message.run == 0 || request.runs.contains($0.message.run))
-      })
-    else { return nil }
-    messages[index].taken = request.wait
-    return messages[index].message
+    if let known = taken[request.wait] { return known }
+    let message = open[request.name]?.take { $0.run == 0 || request.runs.contains($0.run) }
+    taken[request.wait] = message
+    return message
+  }
+}
+
+/// Messages in the order in which they came. Taking the oldest one doesn't move the others.
+private struct MessageQueue {
+  private var messages: [Message?] = []
+  /// The place of the oldest one.
+  private var first = 0
+
+  mutating func add(_ message: Message) { messages.append(message) }
+
+  mutating func take(where isWanted: (Message) -> Bool) -> Message? {
+    for index in first..<messages.count {
+      guard let message = messages[index], isWanted(message) else { continue }
+      messages[index] = nil
+      while first < messages.count, messages[first] == nil { first += 1 }
+      if first > 32, first * 2 > messages.count {
+        messages.removeFirst(first)
+        first = 0
+      }
+      return message
+    }
+    return nil
   }
 }

@@ -5,6 +5,8 @@ package final class MessageWait: FlowTask<FlowValue> {
   /// Drops messages of another type.
   package let isRefused: (Message) -> Void
   private var timer: LoopTimer?
+  /// Whether the store knows of it.
+  private var isNoted = false
 
   package init(
     _ request: MessageRequest, in box: MessageBox, on loop: FlowEventLoop,
@@ -20,13 +22,22 @@ package final class MessageWait: FlowTask<FlowValue> {
 
   /// Begins to wait, once it has an owner; ends at once if the message is there.
   package func start() {
+    if !look() { loop.messages.add(self) }
+  }
+
+  /// Looks whether the message is there; returns whether the wait has ended.
+  func look() -> Bool {
     do {
-      let began = try box.store.begin(request)
-      if try take() { return }
-      if let timeout = request.timeout { limit(to: timeout, since: began) }
-      loop.messages.add(self)
+      if !isNoted {
+        let began = try box.store.begin(request)
+        isNoted = true
+        if let timeout = request.timeout { limit(to: timeout, since: began) }
+      }
+      return try take()
     } catch {
+      if box.store.mayPass(error) { return false }
       finish(.failure(.from(error)))
+      return true
     }
   }
 
@@ -49,7 +60,7 @@ package final class MessageWait: FlowTask<FlowValue> {
   }
 
   /// Takes the message if there is one; returns whether the wait has ended.
-  func take() throws -> Bool {
+  private func take() throws -> Bool {
     while let message = try box.store.take(request) {
       if let value = message.value(for: request.type) {
         finish(.success(value))
@@ -122,9 +133,7 @@ package final class MessageCenter: LoopExtension {
 
   /// Gives messages to those that wait for them, the oldest wait first.
   package func deliver() {
-    for wait in waits where wait.state == .pending {
-      do { _ = try wait.take() } catch { wait.finish(.failure(.from(error))) }
-    }
+    for wait in waits where wait.state == .pending { _ = wait.look() }
   }
 
   /// Looks now and then for messages of other processes.

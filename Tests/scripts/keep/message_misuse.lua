@@ -1,0 +1,76 @@
+-- Messages to runs that aren't there, are over or belong to another user are refused, and so are values that no run can take.
+-- clock: real: the script is another program
+local check, flow, host, kept = require "check", require "flow", require "host", require "kept"
+
+local binary = kept.binary(host.binary)
+local function command(folder, ...)
+  return flow.exec({ ... }, { cwd = folder, check = false }):await()
+end
+local function refused(result, status, ...)
+  check.equal(result.status, status, result.stderr)
+  check.contains(result.stderr, ...)
+end
+
+-- There is no store, or no such run.
+local script = kept.script [[
+local AskOp = flow.op("AskOp", function(ctx)
+  effect(ctx:wait_for("n", { type = "integer" }))
+  effect(ctx:wait_for("n", { type = "integer" }))
+end)
+AskOp:run():await()
+]]
+refused(command(script.folder, binary, "--send", "r1", "n=1"), 1, "there is no store '.flowlua'")
+local id = script:run({ "--keep" }).stderr:match "^(r%w+) waits"
+refused(command(script.folder, binary, "--send", "r1zz", "n=1"), 2, "there is no run 'r1zz'")
+refused(command(script.folder, binary, "--send", "", "n=1"), 2, "option '--send' needs a run")
+refused(command(script.folder, binary, "--send", id, "=1"), 2, "option '--send' needs messages")
+for _, value in ipairs { "", "1.5", "x", "0x10", "99999999999999999999", "1\n2", " 1", "\xff" } do
+  refused(command(script.folder, binary, "--send", id, "n=" .. value), 2, "waits for <n> of type integer, not '")
+end
+-- One that is refused keeps the others from being sent.
+refused(command(script.folder, binary, "--send", id, "n=1", "n=x"), 2, "of type integer, not 'x'")
+
+-- Another user.
+if command("/", "id", "-u").stdout == "0\n" then
+  local result = command(script.folder, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "--store",
+    script.folder .. "/.flowlua", "--send", id, "n=1")
+  -- Somebody without rights can't read the program in some folders.
+  if not result.stderr:find "setpriv: failed to execute" then
+    check.equal(result.status == 0, false)
+    check.contains(result.stderr, "the store '" .. script.folder .. "/.flowlua'")
+  end
+end
+
+-- From Lua: the run and the value are checked; one of another type is dropped when it is taken.
+local sender = kept.script(([[
+local id = %q
+print(pcall(flow.send, "r1zz", "n", 1))
+print(pcall(flow.send, 5, "n", 1))
+print(pcall(flow.send, id, "", 1))
+print(pcall(flow.send, id, "n"))
+print(pcall(flow.send, id, "n", print))
+print(pcall(flow.send, id, "n", flow.secret "t0p-s3cret"))
+flow.send(id, "n", "one")
+flow.send(id, "n", 1)
+flow.send(id, "n", 1)
+flow.send(id, "n", 1)
+]]):format(id))
+local sent = command(script.folder, binary, "--keep", "--store", script.folder .. "/.flowlua", sender.path)
+check.equal(sent.status, 0, sent.stderr)
+check.contains(sent.stdout, "bad use of 'send' (there is no run 'r1zz'",
+  "bad argument #1 to 'send' (run or the id of a kept run expected, got number)", "bad argument #2 to 'send'",
+  "bad argument #3 to 'send' (value expected", "bad use of 'send' (the value contains the text of a secret, which isn't kept)")
+check.equal(select(2, sent.stdout:gsub("false\t", "")), 6)
+check.lacks(sent.stdout, "t0p-s3cret")
+
+-- Sent twice they are two: each wait has one of them, and a third is left.
+local log, result = script:resume()
+check.equal(result.status, 0, result.stderr)
+check.contains(log, "[AskOp] Dropped message <n>: integer expected, got one")
+script:expect_effects("1", "1")
+
+-- Over.
+refused(command(script.folder, binary, "--send", id, "n=1"), 2, "run " .. id .. " has finished: it takes no messages")
+sent = command(script.folder, binary, "--keep", "--store", script.folder .. "/.flowlua", sender.path)
+check.contains(sent.stderr, "bad use of 'send' (run " .. id .. " has finished: it takes no messages)")
+check.equal(sent.status, 1)
