@@ -8,29 +8,50 @@ struct RunsPage {
   private let store: JournalStore
   private let path: ByteString
 
+  /// How long the finished runs of each script have taken, the shortest first.
+  private let durations: [ByteString: [Double]]
+
   init(_ runs: [KeptRunSummary], _ store: JournalStore, at path: ByteString) {
     self.runs = runs
+    let finished = runs.filter { $0.word == "finished" }
+    durations = Dictionary(grouping: finished, by: \.script).mapValues {
+      $0.map { $0.changed - $0.began }.sorted()
+    }
     self.store = store
     self.path = path
   }
 
-  /// Writes the page, and beside it the timeline of each run that can be read. Returns why that failed; nil for success.
+  /// How many runs, the newest ones, have timelines beside the page: a file for each of very many would fill the disk.
+  private static let mostTimelines = 200
+
+  /// Writes the page, and beside it the timelines of the newest runs. Returns why that failed; nil for success.
   func write() -> ByteString? {
-    var rows: ByteString = ""
-    for run in runs.reversed() {
-      let view = try? KeptRunView(run.id, in: store)
+    var text = Self.head.bytes
+    for (index, run) in runs.reversed().enumerated() {
+      let hasTimeline = index < Self.mostTimelines
+      // The others are only counted.
+      let view =
+        hasTimeline || run.failed > 0 ? try? KeptRunView(run.id, in: store) : nil
       var link: ByteString?
-      if let view {
+      if hasTimeline, let view {
         let name = stem + "." + run.id + ".html"
         if let reason = TextFile.write(view.timeline, to: folder + name) {
           return "can't write '\(folder)\(name)': \(reason)"
         }
         link = name
       }
-      rows = rows + row(run, view, link)
+      text += row(run, view, link, isRead: hasTimeline || run.failed > 0).bytes
     }
-    let text = Self.head + rows + "</table>\n</body>\n</html>\n"
-    return TextFile.write(text, to: path).map { "can't write '\(path)': \($0)" }
+    text += ("</table>\n" + note + "</body>\n</html>\n").bytes
+    return TextFile.write(ByteString(text), to: path).map { "can't write '\(path)': \($0)" }
+  }
+
+  /// How the timelines of the other runs are seen.
+  private var note: ByteString {
+    let rest = runs.count - Self.mostTimelines
+    guard rest > 0 else { return "" }
+    return "<p>The newest \(Self.mostTimelines) runs have timelines; of the \(rest) others "
+      + "<code>flowlua --show RUN --timeline FILE</code> writes one.</p>\n"
   }
 
   /// The folder of the page, with a slash; empty for the present one.
@@ -46,18 +67,18 @@ struct RunsPage {
   }
 
   private func row(
-    _ run: KeptRunSummary, _ view: KeptRunView?, _ link: ByteString?
+    _ run: KeptRunSummary, _ view: KeptRunView?, _ link: ByteString?, isRead: Bool
   ) -> ByteString {
     let id = Self.escaped(run.id)
     let cell =
       link.map { "<a href=\"\(Self.escaped(Self.encoded($0)))\">\(id)</a>" as ByteString } ?? id
     var notes: [ByteString] = []
-    if view == nil { notes.append("it can't be read: flowlua --verify shows why") }
+    if view == nil, isRead { notes.append("it can't be read: flowlua --verify shows why") }
     for record in view?.records.filter({ $0.state == .failed }).prefix(5) ?? [] {
       let error = record.error.map { ": \($0.onOneLine)" as ByteString } ?? ""
       notes.append("[\(record.path.onOneLine)]\(error)")
     }
-    for wait in (try? store.waits(of: run.id)) ?? [] {
+    for wait in run.word == "finished" ? [] : (try? store.waits(of: run.id)) ?? [] {
       notes.append(KeptRunText.line(of: wait, in: run.id))
     }
     let usual = usualDuration(of: run).map { " (usually \(Self.text($0)))" as ByteString } ?? ""
@@ -76,9 +97,12 @@ struct RunsPage {
 
   /// The median of the finished other runs of the script, in seconds; nil without any.
   private func usualDuration(of run: KeptRunSummary) -> Double? {
-    let others = runs.filter { $0.script == run.script && $0.id != run.id && $0.word == "finished" }
-    let times = others.map { $0.changed - $0.began }.sorted()
-    return times.isEmpty ? nil : times[times.count / 2]
+    guard let times = durations[run.script] else { return nil }
+    guard run.word == "finished" else { return times[times.count / 2] }
+    if times.count == 1 { return nil }
+    let middle = (times.count - 1) / 2
+    // Without its own, which moves the later ones.
+    return run.changed - run.began <= times[middle] ? times[middle + 1] : times[middle]
   }
 
   private static func text(_ seconds: Double) -> ByteString {
