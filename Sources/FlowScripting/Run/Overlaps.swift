@@ -18,15 +18,35 @@ final class Overlaps: HostService {
   private struct Place: Hashable {
     let op: ByteString
     let key: ByteString
+    /// A test has a loop of its own, which knows nothing of the script's runs.
+    let loop: ObjectIdentifier
   }
 
   /// Runs of one op and key that don't run at the same time.
   private struct Line {
     let limit: Limit
-    var runs: [Run] = []
+    private(set) var runs: [Run] = []
+    private var most = 16
+
+    init(_ limit: Limit) { self.limit = limit }
+
+    /// The last run that hasn't ended.
+    mutating func last() -> Run? {
+      while runs.last?.isConcluded == true { runs.removeLast() }
+      return runs.last
+    }
+
+    mutating func add(_ run: Run) {
+      runs.append(run)
+      if runs.count <= most { return }
+      runs.removeAll { $0.isConcluded }
+      most = max(16, runs.count * 2)
+    }
   }
 
   private var lines: [Place: Line] = [:]
+  /// How many places there may be before those without a run are forgotten.
+  private var most = 64
 
   /// Starts an op by the rule of its options, if these have one.
   static func start(
@@ -39,14 +59,16 @@ final class Overlaps: HostService {
   private func start(
     _ op: Op, _ rule: Rule, _ key: ByteString, _ host: ScriptHost, _ start: (Op) -> Run
   ) throws -> Run {
-    let place = Place(op: op.name, key: key)
-    var line = lines[place] ?? Line(limit: Limit("one \(op.name) at a time", maxConcurrent: 1))
-    line.runs.removeAll { $0.isConcluded }
-    if let last = line.runs.last {
+    let place = Place(op: op.name, key: key, loop: ObjectIdentifier(host.loop))
+    var line = lines[place] ?? Line(Limit("one \(op.name) at a time", maxConcurrent: 1))
+    if let last = line.last() {
       switch rule {
       case .join: return last
       case .queue: break
-      case .replace: for run in line.runs { run.cancel(reason: "replaced by a later start") }
+      case .replace:
+        for run in line.runs where !run.isConcluded {
+          run.cancel(reason: "replaced by a later start")
+        }
       case .refuse:
         throw host.raise(FlowError(.error, "'\(op.name)' runs already"))
       }
@@ -54,14 +76,15 @@ final class Overlaps: HostService {
     lines[place] = line
     let run = start(op.with(limits: op.limits + [line.limit]))
     // It may have ended, or started others.
-    lines[place, default: line].runs.append(run)
+    lines[place, default: line].add(run)
     prune()
     return run
   }
 
   /// Forgets places without a run, so that a script with a key for each request doesn't grow.
   private func prune() {
-    guard lines.count > 64 else { return }
+    guard lines.count > most else { return }
     lines = lines.filter { _, line in line.runs.contains { !$0.isConcluded } }
+    most = max(64, lines.count * 2)
   }
 }

@@ -17,9 +17,10 @@ check.equal(plain.status, 0, plain.stderr)
 check.contains(plain.stdout, "50 chunks, loaded by 1 processes\n")
 local sums = plain.stdout:match "^(.-)50 chunks"
 
--- Notes what a process has finished; what had finished before mustn't be among it.
+-- Notes what the store has as finished after a process; none of what it had before may have been executed again. The log may
+-- say that a chunk has finished before the store has it.
 local finished, executed = {}, 0
-local function note(log)
+local function note(log, folder)
   local is_kept = {}
   for name, text in log:gmatch "%[(LoadOp #%d+)%] (%u[^\n]*)" do
     if text:find "^Kept from run" then
@@ -29,9 +30,15 @@ local function note(log)
       executed = executed + 1
     elseif text == "DidFinish: successfully" and not is_kept[name] then
       assert(not finished[name], name .. " was executed again")
-      finished[name] = true
     end
   end
+  local function store(...)
+    return flow.exec({ host.binary, "--store", folder .. "/.flowlua", ... }, { check = false }):await().stdout
+  end
+  local id
+  for each in store("--runs"):gmatch "\n(r%w+)" do id = each end
+  if not id then return end
+  for name in store("--show", id):gmatch "(LoadOp #%d+)[^]\n]*%] finished in" do finished[name] = true end
 end
 
 -- Killed at the worst moment: after the database has a chunk, before the store knows.
@@ -39,12 +46,14 @@ folder = flow.fs.temp_dir()
 for _, chunk in ipairs { 20, 50 } do
   local result = start(folder, "ETL_KILL=" .. chunk):await()
   check.equal(result.signal or result.status, 9, result.stderr)
-  note(result.stderr)
+  note(result.stderr, folder)
 end
 local last = start(folder):await()
 check.equal(last.status, 0, last.stderr)
-note(last.stderr)
-check.contains(last.stderr, "[LoadOp #50] Again: it had started, but not finished")
+note(last.stderr, folder)
+-- Its start needn't be in the store yet on a busy machine.
+check.contains(last.stderr, "[LoadOp #50] WillStart")
+check.lacks(last.stderr, "[LoadOp #50] Kept")
 check.equal(last.stdout:match "^(.-)50 chunks", sums)
 assert(executed <= 2 * 4, executed .. " chunks were executed again")
 
@@ -59,7 +68,7 @@ for _ = 1, 3 do
   flow.exec({ "kill", "-KILL", tostring(program.pid) }, { check = false }):await()
   local result = program:await()
   -- It had ended before: the next process begins a new run.
-  if result.status == 0 then finished = {} else note(result.stderr) end
+  if result.status == 0 then finished = {} else note(result.stderr, folder) end
 end
 last = start(folder):await()
 check.equal(last.status, 0, "seed " .. seed .. ": " .. last.stderr)

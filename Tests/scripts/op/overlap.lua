@@ -88,3 +88,23 @@ refused("bad argument #2 to 'start' (field 'overlap': one of 'join', 'queue', 'r
 refused("field 'overlap'", { overlap = 1 })
 refused("field 'key': string expected, got boolean", { overlap = "join", key = true })
 refused("field 'key': it has no effect without 'overlap'", { key = "shop" })
+
+-- A test doesn't see the runs of its script, nor the script those of a test.
+local testing = require "flow.testing"
+first = DeployOp:start({ n = 1 }, { overlap = "refuse" })
+local inner = testing.run(flow.op("InnerOp", function()
+  DeployOp:start({ n = 2 }, { overlap = "refuse" }):await()
+end))
+assert(inner.ok, inner.error)
+first:await()
+
+-- Very many places, and very many runs of one, take time in proportion to their number.
+local many = {}
+local ShortOp = flow.op("ShortOp", function() flow.sleep(1) end)
+for i = 1, 5000 do
+  many[#many + 1] = ShortOp:start({}, { overlap = "join", key = tostring(i) })
+  many[#many + 1] = ShortOp:start({}, { overlap = "queue" })
+end
+check.equal(ShortOp:start({}, { overlap = "join", key = "5000" }), many[#many - 1])
+many[#many]:cancel()
+flow.when_all_finish(many):await()
