@@ -1136,7 +1136,7 @@ function KeptRun:timeline(path) end
 ---@return string? text
 function KeptRun:report(path) end
 
----Executes an op of the run again, as `--only` does: with the code of now and the data of then, in a process of its own. Its new
+---Executes an op of the run again, as `--only` does: with its present code and the data that it had, in a process of its own. Its new
 ---result belongs to the run. `ops` is read again. Raises the error of the process if the op fails.
 ---@async
 ---@param path string The path of the op: `ship/UploadOp #40`. A name is executed, too, and no op is returned then.

@@ -164,7 +164,7 @@ struct RunsBindings {
     return try host.vm.makeTable(fields: fields)
   }
 
-  /// Starts the program that executes an op of a run again, with the code of now and the data of then: `--only`.
+  /// Starts the program that executes an op of a run again, with its present code and the data that it had: `--only`.
   private func start(_ call: LuaCall) throws -> LuaAnswer {
     try host.check(.programs, call, "execute")
     let (id, folder) = try run(call, "execute")

@@ -41,7 +41,7 @@ check.equal(result.status, 0, result.stderr)
 script:expect_effects()
 check.contains(command(script, "--runs").stdout, " finished ")
 
--- Again, before the question was asked; of two such answers the second isn't one to the next question.
+-- Again, before the question was asked; a second such message isn't one to the next question.
 script, id, paid = doubt()
 check.equal(command(script, "--send", id, "PayOp=again", "PayOp=again").status, 0)
 check.equal(script:run({ "--resume", environment = { DIE = 1 } }).status, 137)
@@ -67,7 +67,7 @@ check.equal(command(script, "--send", id, "PayOp=again").status, 0)
 check.equal(waiting:await().status, 0)
 script:expect_effects("beside", paid)
 
--- Another op of the script answers.
+-- The message of another op of the script.
 script, id, paid = doubt(TEXT:gsub('flow.new%("work"%):add%(TagOp%).*', [[
   local run = flow.new("work"):add(PayOp):start()
   flow.op("SendOp", function() if not DIE then flow.send(run, "PayOp", "again") end end):run()
