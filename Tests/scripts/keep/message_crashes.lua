@@ -62,7 +62,32 @@ local function crash_of_sender(point)
   return status ~= 0
 end
 
-for _, crash in ipairs { crash_of_receiver, crash_of_sender } do
+-- Crashes at this point of the process that takes the answer about an effect: it counts for one execution.
+local function crash_of_answer(point)
+  local script = kept.script [[
+    flow.op("PayOp", { effect = "once", run = function()
+      effect "pay"
+      if os.getenv "DIE" then os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n") end
+    end }):run():await()]]
+  script.program = program
+  check.equal(script:run({ "--keep", environment = { DIE = 1 } }).status, 137)
+  script:effects()
+  local id = script:run({ "--runs" }).stdout:match "\n(r%w+)"
+  check.equal(send(script, id, {}, "PayOp=again"), 0)
+  local status = script:run({ "--resume", environment = { FLOWLUA_CRASH_AT = point } }).status
+  local last = status
+  if status ~= 0 then
+    check.equal(status, 137, "point " .. point)
+    last = script:run({ "--resume=" .. id }).status
+  end
+  local effects = #script:effects()
+  -- It had begun: the next process asks again.
+  if last == 75 then assert(effects <= 1, "point " .. point) else check.equal(last .. " " .. effects, "0 1", "point " .. point) end
+  flow.fs.remove(script.folder, { recursive = true })
+  return status ~= 0
+end
+
+for _, crash in ipairs { crash_of_receiver, crash_of_sender, crash_of_answer } do
   local point = 1
   while crash(point) do point = point + (point > 30 and 3 or 1) end
   assert(point > 3, "no points")
