@@ -62,6 +62,8 @@ struct EarlierOps {
   /// The oldest record of each lineage, and whether it was taken over at that place.
   private var owners: [UInt64: Int]?
   private var stayed: Set<Int> = []
+  /// The paths of the ops that are executed only once, by their names; made when there is a question about one.
+  private var namesOfOnce: [ByteString: Set<ByteString>]?
   /// The ids of records that were added and aren't taken.
   private var added: Set<Int64> = []
 
@@ -149,7 +151,7 @@ struct EarlierOps {
     if !added.isEmpty { added.remove(records[index].id) }
   }
 
-  /// Gives back the record that was taken last.
+  /// Gives back a record that was taken.
   mutating func release(_ index: Int) { isTaken[index] = false }
 
   /// A record is one within another execution from now on.
@@ -178,6 +180,17 @@ struct EarlierOps {
     numbers?[record.number] = index
     children = nil
     if outer != 0 { inner?[content, default: []].insert(index, at: 0) }
+  }
+
+  /// Whether ops of a name that are executed only once stand at other places, too, than a record: then the name doesn't say
+  /// which of them an answer is about.
+  mutating func hasSeveralPlaces(_ name: ByteString, _ record: OpRecord) -> Bool {
+    if namesOfOnce == nil {
+      namesOfOnce = Dictionary(grouping: records.filter(\.isOnce), by: \.shownName).mapValues {
+        Set($0.map(\.path))
+      }
+    }
+    return namesOfOnce?[name]?.contains { $0 != record.path } == true
   }
 
   // MARK: Other records

@@ -57,8 +57,9 @@ extension Keeper {
     let shown = words.map { ByteString($0.rawValue) }
     let choices = shown.dropLast().reduce("") { $0.isEmpty ? $1 : "\($0), \($1)" }
     let doubt = lost.map { "\(why), and <\($0)>, which it sets, isn't known" as ByteString } ?? why
+    let name = work.loop.secrets.redacted(work.names().shown)
     let request = MessageRequest(
-      name: work.loop.secrets.redacted(work.names().shown), wait: question(index, record),
+      name: earlier.hasSeveralPlaces(name, record) ? record.path : name, wait: question(index, record),
       runs: work.runs, type: FlowValueType.any.limited(to: shown.map { .bytes($0) }),
       ask: "[\(record.path)] \(doubt): \(choices) or \(shown.last ?? "")?", timeout: nil)
     earlier.take(index)

@@ -83,6 +83,18 @@ package struct OpRecord: Sendable {
   }
 }
 
+extension OpRecord {
+  /// The name of the op as messages have it, an item's with its number: the end of the path without the label.
+  var shownName: ByteString {
+    var bytes = path.bytes[...]
+    if let label, path.hasSuffix(" \(label)" as ByteString) {
+      bytes = bytes.dropLast(label.count + 1)
+    }
+    let slash = bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1
+    return ByteString(bytes[(slash + 1)...])
+  }
+}
+
 /// A value that an op was given, by name and digest.
 package struct KeptInput: Hashable, Sendable {
   package var name: ByteString

@@ -95,3 +95,27 @@ id = result.stderr:match "\n(r%w+) waits"
 check.contains(result.stderr, "waits for <PayOp #1>", "'PayOp #1=done' --resume", "waits for <PayOp #2>")
 check.equal(command(script, "--send", id, "PayOp #2=again", "PayOp #1=done", "--resume", script.path).status, 0)
 script:expect_effects "pay 2"
+
+-- Ops of one name at several places are asked about by their paths, so that no answer is about another one.
+script = kept.script [[
+local function pay(place)
+  return flow.new(place):add(flow.op("PayOp", { effect = "once", run = function()
+    effect(place)
+    while os.getenv "DIE" do
+      if #flow.fs.read "effects" == 4 then os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n") end
+      flow.sleep(0.01)
+    end
+  end }))
+end
+flow.new("work"):add_parallel(pay "a", pay "b"):run():await()
+]]
+script:run { "--keep", environment = { DIE = 1 } }
+script:expect_effects("a", "b")
+result = script:run { "--resume" }
+check.equal(result.status, 75)
+id = result.stderr:match "\n(r%w+) waits"
+check.contains(result.stderr, "waits for <work/a/PayOp>", "waits for <work/b/PayOp>", " work/b/PayOp=done --resume ")
+check.equal(command(script, "--send", id, "PayOp=again", "--resume", script.path).status, 75)
+script:expect_effects()
+check.equal(command(script, "--send", id, "work/b/PayOp=again", "work/a/PayOp=done", "--resume", script.path).status, 0)
+script:expect_effects "b"
