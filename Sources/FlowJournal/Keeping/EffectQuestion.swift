@@ -59,7 +59,8 @@ extension Keeper {
     let doubt = lost.map { "\(why), and <\($0)>, which it sets, isn't known" as ByteString } ?? why
     let name = work.loop.secrets.redacted(work.names().shown)
     let request = MessageRequest(
-      name: earlier.hasSeveralPlaces(name, record) ? record.path : name, wait: question(index, record),
+      name: earlier.hasSeveralPlaces(name, record) ? record.path : name,
+      wait: question(index, record),
       runs: work.runs, type: FlowValueType.any.limited(to: shown.map { .bytes($0) }),
       ask: "[\(record.path)] \(doubt): \(choices) or \(shown.last ?? "")?", timeout: nil)
     earlier.take(index)
