@@ -146,6 +146,8 @@ final class OpKeeping: KeptExecution {
   private func writeEnd(_ end: KeptEnd, _ then: @escaping (FlowError?) -> Void) {
     record.ended = Keeper.time(on: loop)
     record.attempt = end.attempt
+    // A text in an earlier line may be secret since then.
+    record.lines = record.lines.map { loop.secrets.redacted($0) }
     if let error = end.error {
       keeper.noteFailure(record.path, error)
       // Stopped after its start it may have had its effect: it stays as started.

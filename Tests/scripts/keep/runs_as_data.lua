@@ -5,6 +5,7 @@ local check, flow, host, kept = require "check", require "flow", require "host",
 local script = kept.script [[
 local MakeOp = flow.op("MakeOp", { gives = { items = "string[]" }, run = function(ctx)
   ctx:set("items", { "a", "b/c" })
+  ctx:log "a line with secret-text"
   ctx:set("password", flow.secret "secret-text")
 end })
 local ItemOp = flow.op("ItemOp", { needs = { item = "string" }, gives = { size = "integer" }, run = function(ctx)
@@ -28,6 +29,7 @@ print(run.state, run.script, run.processes, run.changed >= run.started, #run.wor
 for _, op in ipairs(run.ops) do
   print(op.path, op.op, op.state, op.attempts, op.error, op.label, op.place ~= nil, table.concat(op.inputs, " "))
 end
+print(run.ops[1].lines[1])
 print(run.ops[1].outputs.items[2], run.ops[1].outputs.password, run.ops[1].duration >= 0)
 run:timeline "page.html"
 assert(run:report():find "ItemOp")
@@ -54,6 +56,7 @@ check.contains(text, "1\ttrue\ttrue\n", "unfinished\tscript.lua\t1\ttrue\t0\t0\n
   "calling 'execute' on bad self (kept run expected): write run:execute",
   "bad argument #1 to 'execute' (path of an op expected, got number)",
   "bad use of 'execute' (no op of run ", " is named 'ship/NoOp')")
+check.contains(text, "\na line with <redacted>\n")
 check.lacks(text, "secret-text")
 check.contains(flow.fs.read(script.folder .. "/page.html"), '"ItemOp"', "script.lua")
 
