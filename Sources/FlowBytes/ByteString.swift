@@ -4,6 +4,12 @@ internal import Glibc
 ///
 /// Lua's strings are bytes; Swift's `String` compares by canonical equivalence and would merge
 /// strings that Lua keeps apart. Equality, order and hash are those of the bytes.
+///
+/// ```swift
+/// let name = "Ada" as ByteString
+/// let line = "hello, \(name)!" as ByteString
+/// print(line.count, line.hasPrefix("hello"), String(line))
+/// ```
 @frozen
 public struct ByteString: Hashable, Comparable, Sendable {
   /// The bytes.

@@ -6,6 +6,7 @@ local comments = {}
 
 local form = [[
 import FlowEngine
+import FlowHTTP
 import FlowScripting
 import Foundation
 import LuaVM

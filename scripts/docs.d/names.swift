@@ -10,6 +10,9 @@ import LuaVM
 var loop: FlowEventLoop { fatalError() }
 var mailbox: Mailbox { fatalError() }
 var op: Op { fatalError() }
+var flow: Flow { fatalError() }
+var run: Run { fatalError() }
+var context: OpContext { fatalError() }
 let isUrgent = true
 
 func makeFlow(_ path: String) -> Flow { Flow("upload") }

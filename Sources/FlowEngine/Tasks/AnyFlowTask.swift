@@ -225,6 +225,10 @@ open class AnyFlowTask {
   /// Stops it, and all tasks that it started; it ends as cancelled after they have ended. For a run
   /// that has settled, it limits the time of the callbacks after its end.
   ///
+  /// ```swift
+  /// run.cancel(reason: "the user closed the window")
+  /// ```
+  ///
   /// - Parameter reason: The reason, for its log line and error.
   /// - Returns: Whether it was still pending.
   @discardableResult

@@ -3,6 +3,13 @@
 /// With a Sendable result all methods may be called from any thread. On the loop's own thread the
 /// task settles at once; otherwise the loop settles it later, in the order of the calls. The seed
 /// (Flow-Swift) has the same name; Bolts calls it `TaskCompletionSource`.
+///
+/// ```swift
+/// let promise = FlowPromise<Int>(on: loop)
+/// let task = promise.task
+/// try promise.setResult(42)
+/// print(try await task.value)
+/// ```
 public final class FlowPromise<Success> {
   // On threads other than the loop's, only posted closures hold the task itself, because it would
   // be released on the wrong thread there.

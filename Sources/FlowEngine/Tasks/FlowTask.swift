@@ -2,6 +2,11 @@
 ///
 /// Confined to its loop's thread; other threads use `handle`. The seed (Flow-Swift) calls it
 /// `Flow`, Bolts `Task`. Open only for this package, like `AnyFlowTask`.
+///
+/// ```swift
+/// let task = fetchImage().nextOnSuccess { image in scale(image) }
+/// let scaled = try await task.value
+/// ```
 open class FlowTask<Success>: AnyFlowTask {
   /// Its result; nil unless it has succeeded.
   open var result: Success? {
@@ -109,6 +114,10 @@ extension FlowTask {
 
   /// Makes a task that succeeds after some time of the loop's clock.
   ///
+  /// ```swift
+  /// let answer = try await FlowTask.withDelay(.seconds(1), 42, on: loop).value
+  /// ```
+  ///
   /// - Parameters:
   ///   - delay: How long; a duration that isn't positive doesn't wait.
   ///   - result: Its result.
@@ -178,6 +187,10 @@ extension FlowTask where Success: Sendable {
   }
 
   /// Continues on a queue off the loop after this task has succeeded; a failure or cancel passes through.
+  ///
+  /// ```swift
+  /// fetchImage().nextOnSuccess(.background) { image in scale(image) }
+  /// ```
   ///
   /// - Parameters:
   ///   - queue: Where `body` runs: `.background`, or a serial queue.
@@ -249,6 +262,10 @@ extension FlowTask {
   /// once.
   ///
   /// The first task that fails or is cancelled ends it at once with that error.
+  ///
+  /// ```swift
+  /// let images = try await FlowTask.whenAllSucceed([fetchImage(), fetchImage()]).value
+  /// ```
   ///
   /// - Parameters:
   ///   - tasks: Tasks of one loop.

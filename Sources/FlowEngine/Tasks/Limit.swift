@@ -3,6 +3,13 @@
 /// Any number of ops, groups, flows and runs share a limit. Those that wait for it get it in the order in which they
 /// came. Code that holds it doesn't take it again further inside. Confined to the thread that makes it, as ops are;
 /// workers of scripts ask that thread.
+///
+/// ```swift
+/// let database = Limit("database", maxConcurrent: 4)
+/// let flow = Flow("report")
+///   .addGrouped(ScaleOp(), GroupDispatcher(input: "images", limits: [database]))
+///   .add(AuditOp().makeOp(), limits: [database])
+/// ```
 public final class Limit {
   /// The name in lines and errors.
   public let name: ByteString

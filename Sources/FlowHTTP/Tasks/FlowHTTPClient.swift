@@ -3,6 +3,11 @@ public import FlowEngine
 
 /// The settings that the requests to a service have in common, and limits for them. Confined to the thread of its
 /// loop.
+///
+/// ```swift
+/// let shop = FlowHTTPClient(
+///   base: "https://shop.example/v1", authorization: .bearer("token"), rate: RateLimit(10))
+/// ```
 public final class FlowHTTPClient {
   /// The URL that paths are relative to.
   public let base: ByteString?

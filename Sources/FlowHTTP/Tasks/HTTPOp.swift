@@ -4,6 +4,11 @@ public import FlowEngine
 ///
 /// `HTTPOp(FlowHTTPRequest("https://api.example/users/{name}"), into: "page")` needs `name` and gives
 /// `page`. The values are encoded for the URL. With `save` it gives the path of the file.
+///
+/// ```swift
+/// let fetch = try HTTPOp(FlowHTTPRequest("https://shop.example/items/{id}"), into: "item")
+/// let run = fetch.start(on: loop, data: ["id": 7])
+/// ```
 public struct HTTPOp: OpConvertible {
   /// The description of such ops, for people.
   package static let docText = "Sends a request: needs the names in braces, gives its 'into'."

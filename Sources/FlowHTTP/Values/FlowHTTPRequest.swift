@@ -69,6 +69,12 @@ public struct HTTPPart: Sendable {
 }
 
 /// An HTTP request: a value, which can be sent many times.
+///
+/// ```swift
+/// var request = FlowHTTPRequest("https://shop.example/items", method: "POST")
+/// request.body = .text("tea", type: "text/plain")
+/// request.timeout = .seconds(10)
+/// ```
 public struct FlowHTTPRequest {
   /// The body of a request.
   public enum Body: Sendable {

@@ -1,4 +1,9 @@
 /// A limit on how often something starts: at most `count` times in any `period`.
+///
+/// ```swift
+/// let minute = RateLimit(100, per: .seconds(60))
+/// let group = GroupDispatcher(input: "urls", output: "pages", rate: minute)
+/// ```
 public struct RateLimit: Sendable, Equatable {
   /// The most starts in a period, at least 1.
   public let count: Int

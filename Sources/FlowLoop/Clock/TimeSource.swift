@@ -40,6 +40,13 @@ public final class SystemClock: TimeSource {
 ///
 /// Its loop advances it to the next timer when nothing is ready and no work is in progress off the
 /// loop.
+///
+/// ```swift
+/// let loop = FlowEventLoop(clock: VirtualClock())
+/// let run = SleepOp(.seconds(3600)).start(on: loop)
+/// try run.waitUntilEnd()  // takes no time
+/// print(run.duration)  // 3600.0 seconds
+/// ```
 public final class VirtualClock: TimeSource {
   private let time = Atomic<Int64>(0)
 

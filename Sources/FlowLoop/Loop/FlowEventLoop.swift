@@ -38,6 +38,13 @@ package protocol LoopExtension: AnyObject {
 ///
 /// An instance and everything on it belong to the thread that made it; only the `mailbox` may be
 /// used from other threads. A call on the wrong thread ends the process with a sentence.
+///
+/// ```swift
+/// let loop = FlowEventLoop()
+/// let run = makeFlow("cat.png").start(on: loop)
+/// try run.waitUntilEnd()
+/// loop.shutdown()
+/// ```
 public final class FlowEventLoop: ThreadConfined {
   /// The result of a turn of the loop.
   public enum Turn {

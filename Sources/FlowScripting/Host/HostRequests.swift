@@ -3,6 +3,11 @@ public import FlowEngine
 internal import Synchronization
 
 /// The limits of one request; see `ScriptHost.run(_:data:limits:isolatesGlobals:)`.
+///
+/// ```swift
+/// let limits = RequestLimits(time: .milliseconds(500), instructions: 50_000_000)
+/// let data = try await host.run(op, data: ["total": 250], limits: limits, isolatesGlobals: true)
+/// ```
 public struct RequestLimits: Sendable {
   /// The time that it may take; nil for any time.
   public var time: Duration?

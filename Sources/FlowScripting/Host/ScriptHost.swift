@@ -7,6 +7,16 @@ internal import FlowHTTP
 ///
 /// It belongs to the thread that made it, and a loop has one host at a time. Close it when done:
 /// until then state and host keep each other alive.
+///
+/// ```swift
+/// let host = try ScriptHost(vm: LuaVM())
+/// defer { host.close() }
+/// host.register(UploadOp())
+/// let chunk = try host.vm.load("return require('flow').ops.UploadOp", name: "@upload.lua")
+/// if let upload = host.op(in: try host.vm.call(chunk)[0]) {
+///   print(try await host.run(upload, limits: RequestLimits(time: .seconds(10))))
+/// }
+/// ```
 public final class ScriptHost {
   /// The Lua state.
   public let vm: LuaVM

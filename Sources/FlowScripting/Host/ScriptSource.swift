@@ -1,6 +1,11 @@
 public import FlowEngine
 
 /// The text of a script, or the file that has it.
+///
+/// ```swift
+/// let first = try await ScriptHost.run(script: "return 42")
+/// let second = try await ScriptHost.run(script: .file("/srv/rules/order.lua"))
+/// ```
 public struct ScriptSource: Sendable, ExpressibleByStringLiteral {
   enum Content: Sendable {
     case text(ByteString, name: String)
@@ -34,6 +39,11 @@ public struct ScriptSource: Sendable, ExpressibleByStringLiteral {
 }
 
 /// The results of a script that has run; see `ScriptHost.run`.
+///
+/// ```swift
+/// let result = try await ScriptHost.run(script: "return 6 * (...).number", data: ["number": 7])
+/// print(try result.value(as: Int.self))
+/// ```
 public struct ScriptResult: Sendable {
   /// The values that the script has returned, as copies.
   public let values: [PlainValue]

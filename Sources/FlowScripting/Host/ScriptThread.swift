@@ -96,6 +96,14 @@ public final class ScriptThread: Sendable {
   ///
   /// Cancelling the calling task cancels the code, but not a script that is busy: `cancel` does that.
   ///
+  /// ```swift
+  /// let scripts = try await ScriptThread(name: "scripts")
+  /// let answer = try await scripts.perform { host in
+  ///   try host.vm.call(host.vm.load("return 42", name: "=answer"), as: Int.self)
+  /// }
+  /// await scripts.shutdown()
+  /// ```
+  ///
   /// - Parameter operation: The code; it always runs on the thread, whatever it awaits in between.
   /// - Returns: Its result.
   /// - Throws: As `LoopThread.perform`.

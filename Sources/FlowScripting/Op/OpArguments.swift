@@ -5,6 +5,13 @@ public import FlowEngine
 ///
 /// These functions throw an error of use that names the class, the argument, the expected and the
 /// given value, and the line of the script: pass it on. Valid during the call only.
+///
+/// ```swift
+/// let greet = OpClass("GreetOp", doc: "Greets.") { arguments in
+///   let name = try arguments.string(1)
+///   return Op("GreetOp") { context in context.log("hello, \(name)") }
+/// }
+/// ```
 public struct OpArguments {
   private let arguments: Arguments
   /// The arguments for code of this module.
@@ -140,6 +147,13 @@ public struct OpArguments {
 }
 
 /// A table of options passed to an `OpClass`. A field of another type is an error of use.
+///
+/// ```swift
+/// let resize = OpClass("ResizeOp", doc: "Resizes an image.") { arguments in
+///   let width = try arguments.options(1, known: ["width"]).value("width") ?? 640
+///   return Op("ResizeOp") { context in context.set("width", width) }
+/// }
+/// ```
 public struct OpOptions {
   private let options: Options
 

@@ -89,6 +89,10 @@ extension ScriptHost {
   /// it like one of their own. Registering a name twice ends the process with a message, unless the second
   /// one is `replacing` the first.
   ///
+  /// ```swift
+  /// host.register(UploadOp())  // flow.ops.UploadOp
+  /// ```
+  ///
   /// - Parameters:
   ///   - op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
   ///   - replacing: Whether it takes the place of an op of the same name, such as one of flowlua's. Ops

@@ -166,6 +166,10 @@ struct RunBindings {
 extension Run {
   /// The run as a page for a browser (HTML), which needs nothing else: `--timeline` of flowlua. A run that
   /// hasn't ended is shown as far as it is. Called on the loop's thread.
+  ///
+  /// ```swift
+  /// try String(run.timeline()).write(toFile: "run.html", atomically: true, encoding: .utf8)
+  /// ```
   public func timeline() -> ByteString { TimelinePage.text(of: [TimelinePage.Entry(self)]) }
 
   /// The run as Chrome trace events in JSON, which Perfetto shows: `--trace` of flowlua. The waits

@@ -5,6 +5,10 @@ extension LuaVM {
   /// An object lives while Lua or Swift has it. Its userdata is collected some time after the script
   /// has dropped it, at the latest when the state is closed.
   ///
+  /// ```swift
+  /// try vm.define(LuaClass<Point>("Point") { $0.property("x", writable: \.x) })
+  /// ```
+  ///
   /// - Parameters:
   ///   - type: The class; one of the same Swift type mustn't be defined already.
   ///   - isGlobal: Whether the table of the class becomes the global variable of its name.

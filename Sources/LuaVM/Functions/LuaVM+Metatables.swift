@@ -85,6 +85,10 @@ extension LuaVM {
   }
 
   /// Sets a global variable, without metamethods.
+  ///
+  /// ```swift
+  /// try vm.setGlobal("version", "1.2")
+  /// ```
   public func setGlobal(_ name: String, _ value: LuaValue) throws {
     try set(value, name, in: try globals())
   }

@@ -17,6 +17,11 @@ extension LuaVM {
   /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`). Bytecode needs `loadsBytecode` of the
   /// configuration, too.
   /// Throws a `LuaError` of code `syntax` with Lua's message.
+  ///
+  /// ```swift
+  /// let chunk = try vm.load("return ... * 2", name: "@double.lua")
+  /// print(try vm.call(chunk, 21, as: Int.self))
+  /// ```
   public func load(
     _ chunk: some FlowText, name: String, mode: LuaChunkMode = .text
   ) throws -> LuaReference {

@@ -2,6 +2,12 @@ internal import CFlowLua
 
 /// The settings of a Lua state. Every state of flowlua comes from `LuaVM(configuration:)` and a
 /// configuration.
+///
+/// ```swift
+/// let configuration = LuaConfiguration(
+///   permissions: .restricted, memoryLimit: 64 << 20, output: .discarded)
+/// let vm = try LuaVM(configuration: configuration)
+/// ```
 public struct LuaConfiguration: Sendable {
   /// The most bytes that the state may use, with the logs and values that a script host holds for its
   /// scripts, and with the states of its workers; nil for no limit. A script that needs more gets Lua's own "not enough memory", which it can
@@ -200,6 +206,11 @@ package final class LuaMemoryBudget: @unchecked Sendable {
 ///
 /// Not included are the output of programs that `os.execute` and `io.popen` start, which share the process's, and
 /// what C libraries and files such as `/dev/stdout` write.
+///
+/// ```swift
+/// let configuration = LuaConfiguration(output: .handler { bytes in print("script: \(bytes)") })
+/// let vm = try LuaVM(configuration: configuration)
+/// ```
 public enum LuaOutput: Sendable {
   /// Standard output of the process; for warnings and `io.stderr` its standard error.
   case standardOutput

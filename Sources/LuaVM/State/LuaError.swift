@@ -1,4 +1,12 @@
 /// An error of a Lua state.
+///
+/// ```swift
+/// do {
+///   _ = try vm.call(vm.load("error 'no space'", name: "@job.lua"))
+/// } catch let error as LuaError {
+///   print(error.code == .runtime, error)
+/// }
+/// ```
 public struct LuaError: Error, CustomStringConvertible {
   /// The kind of a failure.
   public struct Code: Hashable, Sendable, CustomStringConvertible {

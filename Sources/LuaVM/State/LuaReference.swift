@@ -8,6 +8,12 @@ internal import CLua
 /// keeps the function, they form a cycle that only `LuaVM.close()` breaks.
 /// Once the state is closed the reference is void: using it is a `LuaError` of code `closed`,
 /// releasing it does nothing.
+///
+/// ```swift
+/// let chunk = try vm.load("return function(name) return 'hello, ' .. name end", name: "@greet.lua")
+/// let greet = try vm.call(chunk, as: LuaReference.self)
+/// print(try vm.call(greet, "Ada", as: String.self))
+/// ```
 // Unchecked: it has a number that only means something to its state, whose every entry checks the
 // thread; the release queue has a lock.
 public final class LuaReference: @unchecked Sendable {

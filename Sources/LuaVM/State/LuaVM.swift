@@ -8,6 +8,13 @@ internal import Synchronization
 /// No Lua error ever unwinds a Swift frame: functions that may raise run protected in C, and Lua
 /// calls Swift functions through a C trampoline. The state belongs to the thread that made it, and
 /// every entry checks that. Source: the Lua 5.4 reference manual, section 4.
+///
+/// ```swift
+/// let vm = try LuaVM()
+/// defer { vm.close() }
+/// let chunk = try vm.load("return 6 * ...", name: "@answer.lua")
+/// print(try vm.call(chunk, 7, as: Int.self))
+/// ```
 public final class LuaVM {
   let state: OpaquePointer
   private let functions = FunctionList()

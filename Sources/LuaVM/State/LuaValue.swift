@@ -2,6 +2,11 @@ internal import CFlowLua
 
 /// A Lua value in Swift. Integers and floats are distinct, strings are bytes, and a value with
 /// identity (table, function, userdata, coroutine) is a reference to the same value.
+///
+/// ```swift
+/// let values: [LuaValue] = [1, 1.5, true, "text", .nil]
+/// print(values[0] == .integer(1), values[4].isNil)
+/// ```
 public enum LuaValue {
   /// Lua's nil.
   case `nil`

@@ -2,6 +2,11 @@
 ///
 /// A bucket with a `parent` reads through to it and writes only to itself. Confined to the thread
 /// of its loop.
+///
+/// ```swift
+/// let run = op.start(on: loop, data: ["name": "Ada", "age": 36])
+/// print(run.data.string("name") ?? "nobody", run.data.integer("age") ?? 0)
+/// ```
 public final class DataBucket {
   /// A key with its value.
   package struct Entry {

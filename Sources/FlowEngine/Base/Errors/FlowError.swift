@@ -1,4 +1,13 @@
 /// The reason why an op, flow or task didn't succeed: data of a run, not a wrong use of the API.
+///
+/// ```swift
+/// let op = Op("PayOp") { _ in throw FlowError(.error, "the card was refused") }
+/// do {
+///   _ = try await op.start(on: loop).value
+/// } catch let error as FlowError where error.kind == .error {
+///   print(error.message)
+/// }
+/// ```
 public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The kind of an error. A later version may have more of them, so that a `switch` needs a `default`.
   public struct Kind: Hashable, Sendable, CaseIterable, CustomStringConvertible {

@@ -1,5 +1,11 @@
 /// A place in a distributed trace, in the terms of W3C's Trace Context: the span that runs continue, or an op's for
 /// what it starts. See `FlowEventLoop.trace`, `Op.start` and `OpContext.traceContext`.
+///
+/// ```swift
+/// let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+/// let trace = TraceContext(traceparent: header)
+/// let run = op.start(on: loop, trace: trace)
+/// ```
 public struct TraceContext: Sendable {
   /// The id of the trace, its first and last 8 bytes; never 0.
   package let high: UInt64

@@ -1,6 +1,11 @@
 internal import FlowSystem
 
 /// A value of a data bucket. Confined to the thread of its event loop.
+///
+/// ```swift
+/// let order: FlowValue = ["article": "pears", "amounts": [3, 4.5], "note": .null]
+/// print(order["amounts"]?[0] == 3)
+/// ```
 public enum FlowValue {
   /// No value. A bucket never holds it: setting it removes the key.
   case null

@@ -327,6 +327,11 @@ protocol DecodableByNumber {
 /// the null of JSON. Fields that no property has are ignored, as are values under other keys. A
 /// string can also be read as a list of bytes, and a dictionary with integer keys from a table whose keys are
 /// their texts.
+///
+/// ```swift
+/// struct Order: Codable { var article: String; var amount: Int }
+/// let order = try FlowValueDecoder().decode(Order.self, from: ["article": "tea", "amount": 2])
+/// ```
 // A decoder of its own for the same reason as the encoder: see FlowValueEncoding.swift.
 public struct FlowValueDecoder {
   /// Values for which the types that are decoded may ask the decoder.

@@ -1,4 +1,9 @@
 /// The engine's own table with keys that are strings or integers: made from Swift dictionaries.
+///
+/// ```swift
+/// let order = MapValue()
+/// order.set("article", "tea")
+/// ```
 public final class MapValue: EngineTable {
   /// The fields in the order in which they were added: the values under strings, which may have any bytes.
   public private(set) var fields: [(name: ByteString, value: FlowValue)] = []

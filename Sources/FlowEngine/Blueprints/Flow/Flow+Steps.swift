@@ -14,12 +14,20 @@ extension Flow {
   }
 
   /// Adds ops that run at the same time; see the function that takes a list.
+  ///
+  /// ```swift
+  /// flow.addParallel(MailOp().makeOp(), AuditOp().makeOp())
+  /// ```
   @discardableResult
   public func addParallel(_ ops: Op...) -> Flow { addParallel(ops) }
 
   /// Adds a final step, which is executed at the end of each attempt at the flow, whatever the
   /// outcome. Failures, timeouts and cancels of the flow don't reach it. Its failure fails a flow
   /// that had succeeded. After a stop all final steps together have the flow's `grace`.
+  ///
+  /// ```swift
+  /// flow.add(op).addFinally(CloseOp().makeOp())
+  /// ```
   @discardableResult
   public func addFinally(
     _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
@@ -40,6 +48,12 @@ extension Flow {
   ///
   /// Steps added next belong to the branch, until the next case, `otherwise`, `combine`, or the end
   /// of the flow.
+  ///
+  /// ```swift
+  /// flow.case("plan", "pro").add(ProOp())
+  ///   .otherwise().add(FreeOp())
+  ///   .combine()
+  /// ```
   @discardableResult
   public func `case`(
     _ key: some FlowText, _ value: some FlowText, file: StaticString = #fileID,

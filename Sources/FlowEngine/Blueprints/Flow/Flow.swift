@@ -5,6 +5,15 @@ internal import Synchronization
 /// A flow is a blueprint: it can be started any number of times, also concurrently. The builder's
 /// functions change the flow and return it; a run keeps the blueprint that it started with, nested
 /// flows included.
+///
+/// ```swift
+/// let flow = Flow("signup")
+///   .data("email", "ada@example.com")
+///   .add(LoginOp())
+///   .addParallel(MailOp().makeOp(), AuditOp().makeOp())
+///   .addFinally(CloseOp())
+/// let run = flow.start(on: loop)
+/// ```
 public class Flow: Op {
   var blueprint: Blueprint
   /// The snapshot of the latest run; used again as long as no flow has changed.
@@ -190,6 +199,10 @@ public class Flow: Op {
   }
 
   /// Adds a step that runs `op` once for each item of a list.
+  ///
+  /// ```swift
+  /// flow.addGrouped(op, GroupDispatcher(input: "images", output: "urls", maxConcurrent: 4))
+  /// ```
   @discardableResult
   public func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Flow {
     change { $0.append(Step(.group(dispatcher), op, policy: op.policy)) }

@@ -1,5 +1,12 @@
 /// The settings of a group: how it passes a list to an op, item by item, and which outputs it
 /// collects.
+///
+/// ```swift
+/// let upload = Flow("upload").addGrouped(
+///   UploadOp(),
+///   GroupDispatcher(input: "images", output: "urls", maxConcurrent: 4, allowFailure: true))
+/// let run = upload.start(on: loop, data: ["images": ["a.png", "b.png"] as FlowValue])
+/// ```
 public final class GroupDispatcher {
   /// The key of the list.
   package let input: ByteString

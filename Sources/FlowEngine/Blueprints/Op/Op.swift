@@ -1,6 +1,14 @@
 /// A named, reusable operation: a body, and the data that it declares.
 ///
 /// Confined to one thread, like the loop that runs it.
+///
+/// ```swift
+/// let op = Op("GreetOp", needs: ["name": "string"], gives: ["text": "string"]) { context in
+///   let name = try context.value("name", as: String.self)
+///   context.set("text", "hello, \(name)")
+/// }
+/// let run = op.start(on: loop, data: ["name": "Ada"])
+/// ```
 public class Op {
   /// The name in lines and errors.
   public let name: ByteString

@@ -140,6 +140,12 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
 /// after input errors, wrong use, cancels or stalls, nor after an error that forbids it
 /// (`FlowError.isRetriable`). Without `when` it isn't retried either after an error that won't go
 /// away (`FlowError.isTransient`), such as the response 404.
+///
+/// ```swift
+/// let policy = RetryPolicy(
+///   attempts: 5, delay: .seconds(1), factor: 2, maxDelay: .seconds(30),
+///   when: { error, _ in error.kind == .network })
+/// ```
 public struct RetryPolicy: Sendable {
   /// How often the op is executed at most, at least 1.
   public let attempts: Int

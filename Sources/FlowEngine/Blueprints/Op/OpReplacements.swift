@@ -2,6 +2,11 @@
 /// don't want to run.
 ///
 /// Confined to the loop's thread, like the ops.
+///
+/// ```swift
+/// let fake = Op("FakeUploadOp") { $0.set("url", "none") }
+/// loop.replacements = OpReplacements(["UploadOp": fake])
+/// ```
 public final class OpReplacements {
   private let fakes: [ByteString: Op]
   private let steps: [ByteString: StepReplacement]

@@ -8,6 +8,12 @@ extension OpContext {
   /// returns, an inner op that is still running is cancelled, and its end awaited. Its failure is
   /// the task's, and doesn't by itself fail this op.
   ///
+  /// ```swift
+  /// let outer = Op("PublishOp") { context async throws in
+  ///   try await context.execute(op).value
+  /// }
+  /// ```
+  ///
   /// - Parameter op: The op to execute. It may be executed any number of times, also concurrently.
   /// - Returns: A task that settles when the op ends. Outside of the body, or after this op has
   ///   settled or while it cleans up, the task fails with an error of kind `usage`.

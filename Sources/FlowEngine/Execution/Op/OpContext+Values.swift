@@ -2,6 +2,11 @@
 extension OpContext {
   /// The value under `name` as a Swift type; fails the op and throws when it is of another type, or when
   /// there is none: as an optional, such as `String?.self`, an absent value is nil.
+  ///
+  /// ```swift
+  /// let name = try context.value("name", as: String.self)
+  /// let age = try context.value("age", as: Int?.self)
+  /// ```
   public func value<Wanted: FlowValueConvertible>(
     _ name: some FlowText, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
@@ -74,6 +79,10 @@ extension OpContext {
   }
 
   /// Stores and logs a Swift value. Has no effect after the op has settled.
+  ///
+  /// ```swift
+  /// context.set("url", "https://example.com/cat.png")
+  /// ```
   public func set(_ name: some FlowText, _ value: some FlowValueConvertible) {
     set(bucket.keys.intern(name), value.flowValue)
   }

@@ -4,6 +4,14 @@
 /// stays closed: a later execution never uses it, and writing to it has no effect. After a success
 /// that is a mistake, such as a callback that the body doesn't wait for: it is one of the loop's
 /// `unobservedFailures`.
+///
+/// ```swift
+/// let op = Op("CountOp", retry: RetryPolicy(attempts: 3)) { context in
+///   context.log("attempt \(context.attempt)")
+///   let text = try context.value("text", as: String.self)
+///   context.set("length", text.count)
+/// }
+/// ```
 public final class OpContext {
   enum Phase: UInt8 {
     case idle, inBody, suspended, ended
@@ -320,6 +328,10 @@ public final class OpContext {
   }
 
   /// Adds a line of the op to the log. Has no effect after the op has settled.
+  ///
+  /// ```swift
+  /// context.log("uploads \(context.index) of 12")
+  /// ```
   @_specialize(where Text == ByteString)
   public func log<Text: FlowText>(_ text: Text) {
     guard let execution, !isSettled else { return cameTooLate("a line was logged") }
@@ -363,6 +375,10 @@ public final class OpContext {
 
   /// Registers a cleanup. Cleanups are called when the attempt ends, whatever the outcome, the last
   /// registered first.
+  ///
+  /// ```swift
+  /// context.defer { context in context.log("the connection is closed") }
+  /// ```
   public func `defer`(_ body: @escaping (OpContext) throws -> Void) {
     addCleanup(ClosureCleanup(body))
   }

@@ -5,6 +5,11 @@ internal import Synchronization
 ///
 /// It may be read on any thread, by one task at a time. It ends when the run has concluded,
 /// or its loop is shut down.
+///
+/// ```swift
+/// let stream = op.start(on: loop).eventStream(bufferingNewest: 1000)
+/// for await event in stream { print(event.path, event.kind) }
+/// ```
 public struct EventStream: AsyncSequence, Sendable {
   public typealias Element = RunEvent
   public typealias Failure = Never

@@ -24,6 +24,11 @@ extension Op {
   /// Starts the op alone and executes it until its first wait, or its 1,000th op of Swift: then
   /// jobs of the loop run before it continues.
   ///
+  /// ```swift
+  /// let run = op.start(on: loop, data: ["name": "Ada"])
+  /// let data = try await run.value
+  /// ```
+  ///
   /// - Parameters:
   ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
   ///     thread.

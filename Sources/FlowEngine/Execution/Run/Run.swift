@@ -1,4 +1,11 @@
 /// A started op, flow or machine: a task with data, an event log and a summary.
+///
+/// ```swift
+/// let run = makeFlow("cat.png").start(on: loop)
+/// let data = try await run.value
+/// print(run.state, run.duration, data.string("url") ?? "none")
+/// print(run.summary())
+/// ```
 public final class Run: FlowTask<DataBucket> {
   /// The name of the op, flow or machine that was started.
   public let name: ByteString

@@ -3,6 +3,11 @@
 ///
 /// It fails when the program can't be started and, unless `check` is false, when the program ends
 /// with a status other than 0 or by a signal. The outputs are set even then.
+///
+/// ```swift
+/// let run = ExecOp("git", "rev-parse", "HEAD").start(on: loop)
+/// print(try await run.value.string("stdout") ?? "")
+/// ```
 public final class ExecOp: Op {
   /// The description of such ops, for people.
   package static let docText = "Runs a program: gives status, stdout and stderr."

@@ -2,6 +2,11 @@
 ///
 /// It always runs off the loop, whatever the size: a file may be on a network, or a pipe, and its
 /// duration can't be known beforehand.
+///
+/// ```swift
+/// let run = ReadFileOp().start(on: loop, data: ["path": "notes.txt"])
+/// print(try await run.value.string("content") ?? "")
+/// ```
 public final class ReadFileOp: Op {
   /// Makes an op that reads the file at `path`.
   public init() {
@@ -23,6 +28,10 @@ public final class ReadFileOp: Op {
 /// The content is written to a temporary file in the same folder, then flushed to the disk, and
 /// only then does that file replace the old one. An existing file keeps its permissions, and a
 /// symbolic link stays a link.
+///
+/// ```swift
+/// let run = WriteFileOp().start(on: loop, data: ["path": "notes.txt", "content": "pears"])
+/// ```
 public final class WriteFileOp: Op {
   /// Makes an op that writes `content` to the file at `path`.
   public init() {

@@ -1,4 +1,8 @@
 /// Adds a message to the log.
+///
+/// ```swift
+/// Flow("hello").add(PrintOp("Hello")).start(on: loop)
+/// ```
 public final class PrintOp: Op {
   /// The description of such ops, for people.
   package static let docText = "Logs its message."

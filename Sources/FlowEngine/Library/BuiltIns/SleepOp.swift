@@ -1,4 +1,8 @@
 /// Waits; everything that doesn't depend on it runs meanwhile.
+///
+/// ```swift
+/// Flow("nap").add(SleepOp(.seconds(5))).start(on: loop)
+/// ```
 public final class SleepOp: Op {
   /// The description of such ops, for people.
   package static let docText = "Waits for its seconds."

@@ -3,6 +3,13 @@
 ///
 /// The loop runs on a thread of its own, and is the service's alone: a shutdown stops all runs and tasks there. With
 /// a grace it first lets them end by themselves.
+///
+/// ```swift
+/// let service = LoopService(on: try LoopThread(name: "jobs"), grace: .seconds(10)) { loop in
+///   while !LoopService.isShuttingDown { _ = try await makeFlow("next").start(on: loop).value }
+/// }
+/// try await service.run()
+/// ```
 public final class LoopService: Sendable {
   private let mailbox: Mailbox
   /// Kept for the service; nil for a loop that the program runs itself.

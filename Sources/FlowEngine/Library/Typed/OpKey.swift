@@ -11,6 +11,15 @@ public protocol OpKey: Sendable {
 /// `Input<String>("image")` must be present when the op starts; `Input<Int?>("quality")` may be
 /// absent, and so may `Input("quality", default: 80)`, which then has its default value. A type that
 /// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by `FlowValueDecoder`.
+///
+/// ```swift
+/// struct HalfOp: TypedOp {
+///   let width = Input<Int>("width")
+///   let half = Output<Int>("half")
+///
+///   func run(_ data: OpData<HalfOp>) throws { data.half = data.width / 2 }
+/// }
+/// ```
 public struct Input<Content: Sendable>: OpKey {
   public let name: ByteString
   /// The value when the key is absent; nil when the key must be present.

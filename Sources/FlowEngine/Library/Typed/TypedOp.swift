@@ -12,6 +12,11 @@ public protocol OpDefinition: OpConvertible {
 }
 
 /// The name, policies and primary keys of a typed op.
+///
+/// ```swift
+/// let configuration = OpConfiguration(
+///   doc: "Halves an image.", retry: RetryPolicy(attempts: 3), timeout: .seconds(5))
+/// ```
 public struct OpConfiguration: Sendable {
   /// The name in lines and errors; nil for the name of its type.
   public var name: ByteString?
@@ -77,6 +82,18 @@ public protocol TypedOp: OpDefinition {
 }
 
 /// An op as a Swift type whose work may wait; see `TypedOp`, and `Op.init` for how `async` bodies run.
+///
+/// ```swift
+/// struct FetchOp: AsyncTypedOp {
+///   let page = Input<Int>("page")
+///   let text = Output<String>("text")
+///
+///   func run(_ data: OpData<FetchOp>) async throws {
+///     try await data.sleep(for: .seconds(1))
+///     data.text = "page \(data.page)"
+///   }
+/// }
+/// ```
 public protocol AsyncTypedOp: OpDefinition {
   /// Does the op's work, always on the loop's thread. An error it throws fails the op.
   nonisolated(nonsending) func run(_ data: OpData<Self>) async throws
@@ -87,6 +104,17 @@ public protocol AsyncTypedOp: OpDefinition {
 ///
 /// Its inputs are read before it starts, and its outputs are stored in the data bucket when it has
 /// succeeded. A stop of the op cancels the task, which has to check `Task.isCancelled`.
+///
+/// ```swift
+/// struct SumOp: ConcurrentTypedOp {
+///   let numbers = Input<[Int]>("numbers")
+///   let sum = Output<Int>("sum")
+///
+///   @concurrent func run(_ data: inout ConcurrentOpData<SumOp>) async throws {
+///     data.sum = data.numbers.reduce(0, +)
+///   }
+/// }
+/// ```
 public protocol ConcurrentTypedOp: OpDefinition, Sendable {
   /// Does the op's work, on any thread. An error it throws fails the op.
   @concurrent func run(_ data: inout ConcurrentOpData<Self>) async throws

@@ -158,6 +158,10 @@ extension FlowEventLoop {
   ///
   /// Called on the loop's thread, where the task also continues. `clock` is for all threads.
   ///
+  /// ```swift
+  /// try await loop.sleep(for: .seconds(1))
+  /// ```
+  ///
   /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
   /// - Throws: `CancellationError`, at once when the task is cancelled.
   public nonisolated(nonsending) func sleep(for duration: Duration) async throws {

@@ -26,6 +26,12 @@ public struct RunProgress: Sendable, Equatable {
 /// it is the present progress, and costs nothing without a reader: it comes as soon as something has changed since the
 /// element before. It may be read on any thread, by one task at a time. It ends when the run has concluded, or its loop
 /// is shut down; the last element of a run that succeeds has the `fraction` 1.
+///
+/// ```swift
+/// for await progress in op.start(on: loop).progressStream() {
+///   print(progress.fraction ?? 0, progress.op)
+/// }
+/// ```
 public struct ProgressStream: AsyncSequence, Sendable {
   public typealias Element = RunProgress
   public typealias Failure = Never

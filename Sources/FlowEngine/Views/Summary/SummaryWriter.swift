@@ -204,6 +204,10 @@ struct SummaryWriter {
 }
 
 /// The form of a summary.
+///
+/// ```swift
+/// print(op.start(on: loop).summary(SummaryOptions(time: .iso, durations: true)))
+/// ```
 public struct SummaryOptions: Sendable {
   /// The form of the times in a summary's lines.
   public enum Time: Sendable {
@@ -230,6 +234,10 @@ public struct SummaryOptions: Sendable {
 
 extension Run {
   /// The log as text for people.
+  ///
+  /// ```swift
+  /// print(run.summary(SummaryOptions(durations: true)))
+  /// ```
   public func summary(_ options: SummaryOptions = SummaryOptions()) -> ByteString {
     loop.checkThread()
     return log.summary(options, isSuccess: isSuccess)
