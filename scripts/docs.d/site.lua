@@ -139,6 +139,9 @@ function Site:navigation(current)
     if title then out[#out + 1] = "<h2>" .. escaped(title) .. "</h2>" end
     if article then out[#out + 1] = link(article, self.by_name[article].title) end
   end
+  if self.api then
+    out[#out + 1] = ('<a href="%s">Swift declarations, on a web server</a>'):format(self.api)
+  end
   return table.concat(out, "\n")
 end
 
@@ -172,9 +175,10 @@ local frame = [[
 </html>
 ]]
 
--- Writes the site of these pages, as page.read returns them, into a folder.
-function site.write(pages, folder)
-  local self = setmetatable({ by_path = {}, by_name = {}, copies = {} }, Site)
+-- Writes the site of these pages, as page.read returns them, into a folder. `api` is the address of
+-- the declarations of Swift, if they are there.
+function site.write(pages, folder, api)
+  local self = setmetatable({ by_path = {}, by_name = {}, copies = {}, api = api }, Site)
   local list = {}
   for _, source in ipairs(pages) do
     local name = name_of(source.path)

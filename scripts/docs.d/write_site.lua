@@ -18,7 +18,7 @@ for path in listed:gmatch "[^\n]+" do
   local is_page = fs.exists(path) and path ~= "scripts/docs.d/glossary.md"
   if is_page then pages[#pages + 1] = page.read(path) end
 end
-local count = site.write(pages, folder)
+local count = site.write(pages, folder, not check and "swift/documentation/index.html" or nil)
 if not check then
   print(("docs: %d pages are in %s"):format(count, folder))
   return
