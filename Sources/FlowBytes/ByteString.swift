@@ -120,6 +120,11 @@ extension ByteString: RandomAccessCollection {
 
 /// A text of any of these types, as functions take names, keys and messages: a `String`, a part of one, a literal, or the
 /// bytes that a script has given.
+///
+/// ```swift
+/// func greet(_ name: some FlowText) -> ByteString { "hello, \(name.byteString)" }
+/// print(greet("Ada"), greet("Grace" as ByteString))
+/// ```
 public protocol FlowText: Sendable {
   /// The text, in UTF-8 if it was a string of Swift.
   var byteString: ByteString { get }

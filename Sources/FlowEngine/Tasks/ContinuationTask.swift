@@ -378,6 +378,10 @@ private enum ContinuationStage: UInt8 {
 }
 
 /// When and where a continuation runs after its task has ended.
+///
+/// ```swift
+/// fetchImage().nextOnSuccess(.main) { image in save(image) }
+/// ```
 public enum ContinuationThread: UInt8, Sendable {
   /// At once, unless 20 nested continuations are running: then as a job of the loop, so that no
   /// chain grows the stack.

@@ -3,6 +3,11 @@ internal import FlowSystem
 
 /// A request as a task. It succeeds with the response; of a request that streams, as soon as the
 /// header is there.
+///
+/// ```swift
+/// let task = try HTTPTask(FlowHTTPRequest("https://shop.example/items"), on: loop)
+/// print(try await task.value.status)
+/// ```
 public final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   /// Identifies the part of the program that has started the request, for
   /// `FlowEventLoop.cancelRequests(of:)`.

@@ -1,6 +1,11 @@
 public import FlowEngine
 
 /// A response. Confined to the thread of its loop.
+///
+/// ```swift
+/// let response = try await HTTPTask(FlowHTTPRequest("https://shop.example"), on: loop).value
+/// print(response.status, response.header("content-type") ?? "", response.text ?? "")
+/// ```
 public final class FlowHTTPResponse {
   /// The status, such as 200.
   public let status: Int

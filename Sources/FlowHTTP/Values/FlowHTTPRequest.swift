@@ -1,6 +1,11 @@
 public import FlowEngine
 
 /// A line of a header.
+///
+/// ```swift
+/// var request = FlowHTTPRequest("https://shop.example/items")
+/// request.headers = [HTTPHeader("X-Id", "7"), HTTPHeader("X-Token", "t0p", isSecret: true)]
+/// ```
 public struct HTTPHeader: Sendable {
   /// The name, as given.
   public var name: ByteString
@@ -18,6 +23,11 @@ public struct HTTPHeader: Sendable {
 }
 
 /// A part of a multipart body.
+///
+/// ```swift
+/// var request = FlowHTTPRequest("https://shop.example/photos")
+/// request.body = .parts([HTTPPart("photo", .file("cat.png"), type: "image/png")])
+/// ```
 public struct HTTPPart: Sendable {
   /// The content of a part.
   public enum Content: Sendable {

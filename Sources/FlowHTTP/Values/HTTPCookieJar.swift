@@ -2,6 +2,10 @@ internal import CCurl
 
 /// Cookies that requests share: those of responses are kept for later requests. Confined to the
 /// thread that made it.
+///
+/// ```swift
+/// let shop = FlowHTTPClient(base: "https://shop.example", cookies: HTTPCookieJar())
+/// ```
 public final class HTTPCookieJar {
   /// Made for the first request: only that needs libcurl.
   private var made: OpaquePointer?

@@ -1,4 +1,10 @@
 /// A program to run, without a shell in between: the arguments are passed byte for byte.
+///
+/// ```swift
+/// var request = ProcessRequest(["sort", "-u"], stdin: "b\na\n")
+/// request.timeout = .seconds(5)
+/// let run = ExecOp(request).start(on: loop)
+/// ```
 public struct ProcessRequest: Sendable {
   /// The source of a program's standard input.
   public enum Input: Sendable {
@@ -101,6 +107,11 @@ public struct ProcessRequest: Sendable {
 }
 
 /// The end of a program, and its output; empty when it wasn't collected.
+///
+/// ```swift
+/// let result = try await ProcessTask(ProcessRequest(["date"]), check: false, on: loop).value
+/// print(result.status, result.stdout)
+/// ```
 public struct ProcessResult: Sendable {
   /// Its exit status; for a program that a signal ended, 128 and the signal's number, as shells say it.
   public var status: Int { signal.map { 128 + $0 } ?? exitStatus }

@@ -342,6 +342,12 @@ public final class LuaClass<Object: LuaObject> {
 }
 
 /// An event for which objects can have a metamethod; see section 2.4 of the Lua manual.
+///
+/// ```swift
+/// let points = LuaClass<Point>("Point") {
+///   $0.metamethod(.add) { (a: Point, b: Point) in Point(x: a.x + b.x, y: a.y + b.y) }
+/// }
+/// ```
 public enum LuaMetamethod: String, Sendable {
   /// `a + b`.
   case add = "__add"

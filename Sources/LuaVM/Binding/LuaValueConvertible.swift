@@ -64,6 +64,15 @@ extension LuaValueConvertible where Self: RawRepresentable, RawValue: LuaValueCo
 }
 
 /// A Lua value had another type than the Swift code expected.
+///
+/// ```swift
+/// do {
+///   let number = try vm.convert(.boolean(true), to: Int.self)
+///   print(number)
+/// } catch let error as LuaConversionError {
+///   print(error.expected, error.got)
+/// }
+/// ```
 public struct LuaConversionError: Error, CustomStringConvertible {
   /// The name of the expected type.
   public let expected: String

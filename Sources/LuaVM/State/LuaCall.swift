@@ -30,6 +30,12 @@ package struct LuaMethod {
 }
 
 /// One call from Lua to Swift: arguments in, results out. Valid only until the function returns.
+///
+/// ```swift
+/// let join = try vm.makeFunction { call in
+///   call.answer(.integer(Int64(call.count)))
+/// }
+/// ```
 public struct LuaCall {
   let raw: UnsafeMutablePointer<flowlua_call>
 

@@ -1,4 +1,8 @@
 /// One event of a run, made from the log when it is read.
+///
+/// ```swift
+/// for event in run.events where event.kind == .retry { print(event.path, event.message ?? "") }
+/// ```
 public struct RunEvent: Sendable {
   /// The kind of an event. `message`, `key`, `value`, … are nil where they don't apply.
   public enum Kind: UInt8, Sendable, CaseIterable {
@@ -207,6 +211,16 @@ extension RunEvent {
 }
 
 /// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.
+///
+/// ```swift
+/// final class Failures: EventSink {
+///   var count = 0
+///   func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
+///     if event.kind == .retry { count += 1 }
+///   }
+/// }
+/// loop.eventSinks.append(Failures())
+/// ```
 public protocol EventSink: AnyObject {
   /// `value` is the whole value of a `set` or `replace`, for which the event only has a text; a
   /// secret, and a value that contains one, is passed as a `SecretValue`.

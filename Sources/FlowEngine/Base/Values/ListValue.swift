@@ -1,4 +1,9 @@
 /// The engine's own list: groups collect it when there is no Lua.
+///
+/// ```swift
+/// let list = ListValue([1, "two", .null])
+/// list.append(3.5)
+/// ```
 public final class ListValue: EngineTable, KindedList {
   /// The values in order.
   public private(set) var elements: ContiguousArray<FlowValue>

@@ -2,6 +2,11 @@
 ///
 /// Tables are in one flat list and referred to by their index, so that cycles and sharing are kept
 /// and no depth of nesting needs recursion.
+///
+/// ```swift
+/// let copy = try PlainValue(encoding: ["article": "tea"])
+/// print(try copy.decoded(as: [String: String].self))
+/// ```
 public struct PlainValue: Sendable, Equatable {
   /// A value within the graph.
   public enum Atom: Sendable {

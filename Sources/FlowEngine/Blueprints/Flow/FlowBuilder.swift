@@ -123,6 +123,12 @@ private struct OpComponent: FlowComponent {
 }
 
 /// A step that executes an op once for each item of a list; see `Flow.addGrouped`.
+///
+/// ```swift
+/// let flow = Flow("publish") {
+///   Grouped(UploadOp(), over: "images", into: "urls", maxConcurrent: 4)
+/// }
+/// ```
 public struct Grouped: FlowComponent {
   private let op: Op
   private let dispatcher: GroupDispatcher
@@ -200,6 +206,12 @@ public struct Otherwise: FlowComponent {
 }
 
 /// A step that executes different ops at the same time; see `Flow.addParallel`.
+///
+/// ```swift
+/// let flow = Flow("notify") {
+///   Parallel { MailOp(); AuditOp() }
+/// }
+/// ```
 public struct Parallel: FlowComponent {
   private let ops: [Op]
 
@@ -212,6 +224,13 @@ public struct Parallel: FlowComponent {
 }
 
 /// Final steps, which run whatever the outcome; see `Flow.addFinally`.
+///
+/// ```swift
+/// let flow = Flow("publish") {
+///   UploadOp()
+///   Finally { CloseOp() }
+/// }
+/// ```
 public struct Finally: FlowComponent {
   private let ops: [Op]
 

@@ -1,4 +1,8 @@
 /// Which results of an op kept runs may take from any other run of their store.
+///
+/// ```swift
+/// let cached = op.with(cache: CachePolicy(expires: .seconds(86_400), version: "2"))
+/// ```
 public struct CachePolicy: Sendable, Equatable {
   /// The age from which on a result isn't used any more; nil for no limit.
   public var expires: Duration?

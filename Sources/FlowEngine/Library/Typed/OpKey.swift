@@ -73,6 +73,15 @@ extension Input {
 ///
 /// It must be set when the op ends, unless it is an optional: `Output<String?>("note")`. A type that
 /// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by `FlowValueEncoder`.
+///
+/// ```swift
+/// struct LengthOp: TypedOp {
+///   let text = Input<String>("text")
+///   let length = Output<Int>("length")
+///
+///   func run(_ data: OpData<LengthOp>) throws { data.length = data.text.count }
+/// }
+/// ```
 public struct Output<Content: Sendable>: OpKey {
   public let name: ByteString
   let form: any ContentForm<Content>.Type

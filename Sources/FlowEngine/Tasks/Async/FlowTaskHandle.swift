@@ -1,4 +1,9 @@
 /// A Sendable handle of a task: other threads can wait for the task and cancel it.
+///
+/// ```swift
+/// let handle = fetchImage().handle
+/// Task.detached { save(try await handle.value) }
+/// ```
 public final class FlowTaskHandle<Success: Sendable>: Sendable {
   private let task: Sent<FlowTask<Success>>
   private let identity: FlowEventLoop.Identity

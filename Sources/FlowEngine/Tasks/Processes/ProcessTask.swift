@@ -1,5 +1,10 @@
 /// A program as a task. It succeeds when the program ends with status 0 or, unchecked, with any
 /// status. Its result describes the program's end, as does an error because of the status.
+///
+/// ```swift
+/// let task = ProcessTask(ProcessRequest(["git", "status"]), on: loop)
+/// print(try await task.value.stdout)
+/// ```
 public final class ProcessTask: FlowTask<ProcessResult> {
   /// The program and its arguments.
   public let request: ProcessRequest

@@ -1,4 +1,10 @@
 /// A finding of `Flow.check`.
+///
+/// ```swift
+/// for finding in flow.check() where finding.severity == .error {
+///   print(finding.op, finding.message)
+/// }
+/// ```
 public struct FlowFinding: Sendable, Hashable {
   /// The severity of a finding.
   public enum Severity: Sendable {
