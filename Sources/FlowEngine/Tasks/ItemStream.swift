@@ -1,51 +1,214 @@
-/// Items that a writer passes to one reader, a few at a time. Confined to its loop's thread.
+/// Items that a writer passes to readers, a few at a time: each reader gets every item, and the slowest one holds the writer
+/// back. Confined to its loop's thread.
 package final class ItemStream {
   /// How many may be unread before the writer waits.
-  private let limit: Int
+  package let limit: Int
+  /// The items that a reader hasn't read.
   private var items = FIFO<FlowValue>()
-  /// Whether the writer has ended.
-  private(set) var hasEnded = false
+  /// How many all readers have read.
+  private var readByAll = 0
   /// How many items were written.
-  private(set) var count = 0
-  /// Called when there is an item.
-  var onItem: (() -> Void)?
-  private var onRoom: (() -> Void)?
+  package private(set) var count = 0
+  /// Whether no item follows.
+  private(set) var hasEnded = false
+  /// Why the writer has failed.
+  private(set) var error: FlowError?
+  /// The readers that haven't ended.
+  private var readers: ContiguousArray<ItemReader> = []
+  /// Writers that wait, each for room for one item.
+  private var waiting = FIFO<RoomWaiter>()
+  private var isWaking = false
+  /// All items, if a list is made of them at the end.
+  private var all: ContiguousArray<FlowValue>?
+  private let account: MemoryAccount?
+  /// The bytes that are counted there.
+  private var held = 0
 
-  init(limit: Int) { self.limit = limit }
+  init(limit: Int, collects: Bool = false, account: MemoryAccount? = nil) {
+    self.limit = limit
+    self.account = account
+    if collects { all = [] }
+  }
 
-  var isEmpty: Bool { items.isEmpty }
+  deinit { account?.release(held) }
 
-  /// Adds an item; returns whether the writer may continue with the next one.
-  package func put(_ item: FlowValue) -> Bool {
-    if hasEnded { return true }
-    items.append(item)
+  /// Adds a reader, which gets the items from now on.
+  func makeReader() -> ItemReader {
+    let reader = ItemReader(of: self, from: count)
+    readers.append(reader)
+    return reader
+  }
+
+  /// Whether anything still takes the items.
+  package var isRead: Bool { !readers.isEmpty || all != nil }
+
+  /// How many items the slowest reader hasn't read.
+  var unread: Int { items.count }
+
+  /// Whether the writer may continue with another item.
+  package var hasRoom: Bool { items.count < limit || readers.isEmpty }
+
+  /// How many more results may be begun, while others are under way, so that no more than one too many is unread.
+  func roomForResults(besides begun: Int) -> Int {
+    readers.isEmpty ? .max : limit + 1 - min(items.count + begun, limit + 1)
+  }
+
+  /// Adds an item.
+  package func put(_ item: FlowValue) {
+    if hasEnded { return }
     count += 1
-    onItem?()
-    return items.count < limit
+    if all != nil || !readers.isEmpty { hold(item) }
+    all?.append(item)
+    if readers.isEmpty { return readByAll = count }
+    items.append(item)
+    for reader in readers { reader.onChange?() }
   }
 
-  /// Calls `body` once, when the writer may continue.
-  package func whenRoom(_ body: @escaping () -> Void) { onRoom = body }
-
-  /// Nobody waits for room any more.
-  package func stopWaiting() { onRoom = nil }
-
-  func next() -> FlowValue? {
-    let item = items.popFirst()
-    if items.count < limit { onRoom.take()?() }
-    return item
+  /// Has a function called once, when there is room: a writer that waits longer comes first. The function adds an item, or has
+  /// one added soon.
+  @discardableResult
+  package func whenRoom(_ body: @escaping () -> Void) -> RoomWaiter {
+    let waiter = RoomWaiter(body)
+    waiting.append(waiter)
+    return waiter
   }
 
-  /// No item follows.
-  func end() { hasEnded = true }
+  /// A writer waits no longer.
+  package func stopWaiting(_ waiter: RoomWaiter) { waiting.removeAll { $0 === waiter } }
 
-  /// Nobody reads any more.
-  func close() {
+  /// No item follows, perhaps because the writer has failed.
+  func end(_ error: FlowError? = nil) {
+    guard !hasEnded else { return }
     hasEnded = true
-    items.removeAll()
-    onItem = nil
-    onRoom = nil
+    self.error = error
+    for reader in readers { reader.onChange?() }
   }
+
+  /// All items, for the list of them; they are the caller's.
+  func takeAll() -> ContiguousArray<FlowValue>? { all.take() }
+
+  // MARK: For readers
+
+  /// The item with a number; nil if it hasn't been written.
+  fileprivate func item(_ number: Int) -> FlowValue? {
+    number < count ? items.element(number - readByAll) : nil
+  }
+
+  /// A reader has read an item, or has ended.
+  fileprivate func drop() {
+    let least = readers.reduce(count) { min($0, $1.position) }
+    guard least > readByAll else { return wake() }
+    if account != nil, all == nil {
+      for item in items.all.prefix(least - readByAll) { release(item) }
+    }
+    items.removeFirst(least - readByAll)
+    readByAll = least
+    wake()
+  }
+
+  fileprivate func remove(_ reader: ItemReader) {
+    readers.removeAll { $0 === reader }
+    drop()
+  }
+
+  private func wake() {
+    if isWaking { return }
+    isWaking = true
+    while hasRoom, let waiter = waiting.popFirst() { waiter.body() }
+    isWaking = false
+  }
+
+  // MARK: Memory
+
+  private static func size(_ item: FlowValue) -> Int {
+    let stride = MemoryLayout<FlowValue>.stride
+    guard case .bytes(let bytes) = item.plain else { return stride }
+    return stride + bytes.count
+  }
+
+  private func hold(_ item: FlowValue) {
+    guard let account else { return }
+    held += Self.size(item)
+    account.change(by: Self.size(item))
+  }
+
+  private func release(_ item: FlowValue) {
+    held -= Self.size(item)
+    account?.change(by: -Self.size(item))
+  }
+}
+
+/// A writer that waits for room in a stream.
+package final class RoomWaiter {
+  fileprivate let body: () -> Void
+
+  fileprivate init(_ body: @escaping () -> Void) { self.body = body }
+}
+
+/// One reader of a stream, as a value of the data of the op or group that reads.
+package final class ItemReader: StreamValue {
+  /// The result of a read.
+  package enum Part {
+    case item(FlowValue)
+    /// No item follows.
+    case end
+    /// The writer has failed.
+    case failed(FlowError)
+    /// `onChange` is called when there is more.
+    case pending
+  }
+
+  private let stream: ItemStream
+  /// How many items it has read.
+  package private(set) var position: Int
+  /// Called when there is an item, or when the stream has ended.
+  package var onChange: (() -> Void)?
+  /// Whether nobody reads any more.
+  package private(set) var isClosed = false
+
+  fileprivate init(of stream: ItemStream, from position: Int) {
+    self.stream = stream
+    self.position = position
+  }
+
+  /// Takes the next item.
+  package func next() -> Part {
+    if let error = stream.error { return .failed(error) }
+    if isClosed { return .end }
+    if let item = stream.item(position) {
+      position += 1
+      stream.drop()
+      return .item(item)
+    }
+    return stream.hasEnded ? .end : .pending
+  }
+
+  /// Whether `next` has a result.
+  package var hasNext: Bool { isClosed || stream.hasEnded || position < stream.count }
+
+  /// Whether that is an item.
+  var hasItem: Bool { stream.error == nil && !isClosed && position < stream.count }
+
+  /// Why the writer has failed.
+  var failure: FlowError? { stream.error }
+
+  /// How many items the writer has written.
+  var written: Int { stream.count }
+
+  /// Reads no more.
+  package func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    onChange = nil
+    stream.remove(self)
+  }
+
+  package var typeName: ByteString { "stream" }
+  package func logText(limit: Int) -> ByteString { ByteString("stream").truncated(to: limit) }
+  package func matches(typeName: ByteString) -> Bool { typeName == "stream" }
+  package func listCount() -> Int? { nil }
+  package func element(at index: Int) -> FlowValue { .null }
+  package func plainCopy() -> PlainValue? { nil }
 }
 
 /// A value that gives items one after another, such as an iterator.
@@ -53,7 +216,7 @@ package protocol ItemSequence: OpaqueValue {
   /// Starts to write its items; the task ends when there are no more, or with the error of the iterator.
   ///
   /// - Parameters:
-  ///   - stream: Gets the items. `put` says when to wait.
+  ///   - stream: Gets the items. `hasRoom` says when to wait.
   ///   - owner: The tasks that the writer belongs to.
   ///   - loop: The loop of the group.
   /// - Returns: The task; nil if it isn't such a value.
@@ -99,8 +262,9 @@ where Elements.Element: FlowValueConvertible {
     let task = loop.task {
       var iterator = sequence.makeAsyncIterator()
       while let element = try await iterator.next(isolation: #isolation) {
-        if stream.hasEnded { return }
-        if stream.put(element.flowValue) { continue }
+        if !stream.isRead { return }
+        stream.put(element.flowValue)
+        if stream.hasRoom { continue }
         let hasRoom: Void? = await loop.value { ready in stream.whenRoom { ready(()) } }
         if hasRoom == nil { return }
       }

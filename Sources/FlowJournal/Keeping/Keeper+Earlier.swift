@@ -153,6 +153,7 @@ extension Keeper {
   private func difference(
     between known: OpRecord, and record: OpRecord, _ work: KeptWork
   ) throws -> (text: ByteString, isOnlyCode: Bool) {
+    if work.passesItems { return ("nothing of its streams is kept", false) }
     let hasChanged = known.code != record.code
     var names: [ByteString] = []
     func add(_ input: KeptInput) {

@@ -129,7 +129,8 @@ package final class Keeper: RunKeeper, MessageKeeper {
         )
       }
       let isComparable =
-        code.problem == nil && !inputs.contains { $0.digest == .incomparable }
+        code.problem == nil && !work.passesItems
+        && !inputs.contains { $0.digest == .incomparable }
       if isComparable, case .changed = choice,
         let decision = try plainlyFinished(OpContent(code: code.digest, inputs: inputs), work)
       {

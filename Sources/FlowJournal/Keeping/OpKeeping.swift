@@ -299,6 +299,7 @@ final class OpKeeping: KeptExecution {
   private func changedKeys(in data: DataBucket) -> [DataKey] {
     var keys = set.keys
     for (place, key) in given.enumerated() where !set.contains(key) {
+      if case .opaque(let value)? = data.get(key), value is any StreamValue { continue }
       let before = before?[place] ?? record.inputs[place].digest
       if has(key, in: data, changedFrom: before) { keys.append(key) }
     }

@@ -12,6 +12,11 @@ package struct FIFO<Element> {
   /// All of them, the first one first.
   package var all: ArraySlice<Element> { ArraySlice(elements[head...]) }
 
+  /// The element that so many others are before.
+  package func element(_ place: Int) -> Element? {
+    place >= 0 && place < count ? elements[head + place] : nil
+  }
+
   package mutating func append(_ element: Element) { elements.append(element) }
 
   /// Adds one before the first one.

@@ -34,9 +34,10 @@ struct GraphBindings {
     var policy: PolicyOptions?
     var others: [ByteString] = []
     var condition: ScriptPredicate?
+    var buffer: Int?
     if !arguments.isNil(place) {
       let known = dispatcher == nil ? PolicyOptions.fields : []
-      let options = try arguments.options(place, known: known + ["after", "when"])
+      let options = try arguments.options(place, known: known + ["after", "when", "buffer"])
       if dispatcher == nil {
         let made = try PolicyOptions(options)
         try made.checkKeeping(of: op, options)
@@ -44,13 +45,19 @@ struct GraphBindings {
         policy = made
       }
       others = try targets(options)
+      buffer = try options.count("buffer")
+      if buffer != nil, dispatcher == nil, !placed.gives.contains(where: \.type.isStream) {
+        throw arguments.wrong(
+          place,
+          "field 'buffer': [\(placed.name)] gives no stream, such as rows = \"stream<table>\"")
+      }
       condition = try options.function("when").map { ScriptPredicate(host, $0) }
     }
     if let problem = graph.problem(ofAdding: placed, dispatcher) {
       throw arguments.wrong(1, "graph '\(graph.name)': \(problem)")
     }
     graph.add(
-      placed, dispatcher, after: others, when: condition, retry: policy?.retry,
+      placed, dispatcher, after: others, buffer: buffer, when: condition, retry: policy?.retry,
       timeout: policy?.timeout, grace: policy?.grace, undo: policy?.undo(of: placed),
       limits: policy?.limits)
   }

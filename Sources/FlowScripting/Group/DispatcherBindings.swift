@@ -49,6 +49,7 @@ struct DispatcherBindings {
     case "hold_slot": return call.answer(.boolean(dispatcher.holdsSlots))
     case "limit": return call.answer(try Limits.value(of: dispatcher.limits, host))
     case "label": return call.answer(box.label)
+    case "ordered": return call.answer(.boolean(dispatcher.isOrdered))
     case "stop_when": return call.answer(box.stopWhen)
     default: return call.answer(.nil)
     }
@@ -59,7 +60,7 @@ struct DispatcherBindings {
       index,
       known: [
         "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
-        "collect", "absent", "rate", "hold_slot", "limit", "label", "stop_when",
+        "collect", "absent", "rate", "hold_slot", "limit", "label", "stop_when", "ordered",
       ])
     guard let input = try options.string("input") else {
       throw arguments.wrong(index, "field 'input': string expected, got nil")
@@ -80,7 +81,8 @@ struct DispatcherBindings {
       failures: try options.string("failures"), as: try options.string("as"),
       collect: try options.string("collect"), absent: absent, rate: try options.rate("rate"),
       holdsSlots: try options.boolean("hold_slot") ?? false,
-      limits: try options.limits("limit") ?? [], label: try options.label("label"))
+      limits: try options.limits("limit") ?? [],
+      isOrdered: try options.boolean("ordered") ?? true, label: try options.label("label"))
     let label = options.value("label") ?? .nil
     dispatcher.labelSource = FlowValue(label)
     let stopWhen = options.value("stop_when") ?? .nil

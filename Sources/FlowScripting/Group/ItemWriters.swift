@@ -13,7 +13,8 @@ final class ItemWriters: HostService {
       host.bind { host, call in
         guard let id = call.integer(1), let stream = host.existing(ItemWriters.self)?.streams[id]
         else { return call.answer() }
-        return stream.put(try call.engineValue(2)) ? call.answer() : try call.wait(RoomWait(stream))
+        stream.put(try call.engineValue(2))
+        return stream.hasRoom ? call.answer() : try call.wait(RoomWait(stream))
       })
     let maker = try host.vm.loadOwn(
       """
@@ -63,16 +64,17 @@ private final class WriterEnd: TaskObserver {
 /// Waits until a group can execute another item.
 private final class RoomWait: LuaWait {
   private let stream: ItemStream
+  private var room: RoomWaiter?
 
   init(_ stream: ItemStream) {
     self.stream = stream
     super.init()
-    stream.whenRoom { [unowned self] in ready() }
+    room = stream.whenRoom { [unowned self] in ready() }
   }
 
   override var subject: String { "room for an item" }
 
-  override func abandon() { stream.stopWaiting() }
+  override func abandon() { if let room { stream.stopWaiting(room) } }
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer { call.answer() }
 }

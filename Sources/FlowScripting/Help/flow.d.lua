@@ -115,6 +115,7 @@ local flow = {}
 ---@class flow.GraphOrderOptions
 ---@field after? flow.Op|string|(flow.Op|string)[] Ops of the graph, or their names, after which it runs; they may be added later.
 ---@field when? async fun(data: flow.Data): boolean Called once its needs are there. If it returns false, the op is skipped, and so is what needs its keys, unless that need is optional.
+---@field buffer? integer How many items of each of its streams may be unread before `ctx:emit` waits, or, of a group, how many results; 64 by default.
 
 ---The policy of a step of a graph, and its order.
 ---@class flow.GraphStepOptions: flow.PolicyOptions, flow.GraphOrderOptions
@@ -152,6 +153,7 @@ local flow = {}
 ---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless `absent` is set.
 ---@field allow_empty? boolean Whether an empty list is allowed. Otherwise it is an error of kind `insufficient_input`.
 ---@field stop_when? fun(results: any[], n: integer): boolean? Called after each item, with the results so far, in the order in which they came, and with the number of items that have ended; it shouldn't wait. If it returns true, no more items start, those that execute end, and the group succeeds.
+---@field ordered? boolean Whether results pass to other steps of a graph in the order of the input, which is the default; with false as items finish. The list of the results is in that order anyway.
 ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
 ---@field as? string The key under which each op finds its item; by default the op's primary input.
 ---@field collect? string The key whose value becomes the result; by default the op's primary output.
@@ -689,6 +691,14 @@ function Ctx:get(key, type) end
 ---@param value any nil removes the key.
 function Ctx:set(key, value) end
 
+---Writes an item of a stream that the op gives: `gives = { rows = "stream<table>" }`. Waits while the slowest reader has as many
+---unread items as `buffer` says. Only for ops of graphs.
+---@async
+---@param key string
+---@param item any Of the stream's type, and not nil.
+---@return boolean is_read Whether something still reads; otherwise the op may stop.
+function Ctx:emit(key, item) end
+
 ---Returns whether the data bucket has a value.
 ---@param key string
 ---@return boolean found
@@ -792,6 +802,7 @@ function Context:try_cancel() end
 ---@field limit flow.Limit|flow.Limit[]|nil
 ---@field stop_when? fun(results: any[], n: integer): boolean?
 ---@field label? string|fun(item: any): string?
+---@field ordered boolean
 ---@field allow_failure boolean
 ---@field allow_empty boolean
 ---@field failures string?

@@ -23,12 +23,15 @@ struct ContextBindings {
           throw host.usage(call, "bad use of 'get' (\(error.message))")
         }
         let found = context.get(key)
-        if host.isWorker, found == nil { try host.checkVisible(key, context, call) }
+        if host.isWorker, found == nil {
+          if let items = try StreamBindings.distantItems(key, context, host, call) { return items }
+          try host.checkVisible(key, context, call)
+        }
         if call.count < 3 || call.isNil(3) {
           guard let found else {
             throw Self(host: host).end(context, context.bucket.missingInput(key))
           }
-          return try host.answer(call, try host.shared(found, key, in: context.bucket))
+          return try Self(host: host).answer(call, found, key, context)
         }
         let type = try Self(host: host).typeArgument(call)
         guard let found else {
@@ -42,7 +45,13 @@ struct ContextBindings {
               host.loop.keys.name(of: key), context.bucket.shown(found, of: key), wanted: wanted,
               hiding: host.loop.secrets))
         }
-        return try host.answer(call, try host.shared(found, key, in: context.bucket))
+        return try Self(host: host).answer(call, found, key, context)
+      },
+      "emit": BoundMethod { host, call in
+        let context = try Self(host: host).context(call, "emit")
+        let key = try Self(host: host).key(call, "emit")
+        return try StreamBindings.emit(
+          key, context, Arguments(host, call, method: "emit"), host)
       },
       "set": BoundMethod(
         takesKey: true,
@@ -238,6 +247,14 @@ struct ContextBindings {
       throw host.usage(call, "bad use of '\(function)' (the op of this ctx has finished)")
     }
     return context
+  }
+
+  /// Returns a value of the data; of a stream its items.
+  private func answer(
+    _ call: LuaCall, _ found: FlowValue, _ key: DataKey, _ context: OpContext
+  ) throws -> LuaAnswer {
+    if let items = try StreamBindings.items(of: found, key, context, host, call) { return items }
+    return try host.answer(call, try host.shared(found, key, in: context.bucket))
   }
 
   /// The key in argument 1, interned.

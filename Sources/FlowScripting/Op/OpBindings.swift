@@ -71,6 +71,7 @@ struct OpBindings {
       timeout: policy.timeout, grace: policy.grace, undo: policy.undo,
       body: try PolicyBindings(host: host).body(function, policy, options, of: name)
     )
+    try PolicyBindings.checkStreams(of: op, options)
     return policy.limiting(policy.keeping(op))
   }
 

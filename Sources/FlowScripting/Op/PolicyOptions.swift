@@ -205,6 +205,7 @@ struct PolicyBindings {
   /// An op that runs on the thread and with the memory of a policy; the op itself if it already does.
   func op(_ op: Op, with policy: PolicyOptions, _ options: Options) throws -> Op {
     let placed = try Self(host: host).op(op, on: policy.thread, options)
+    try Self.checkStreams(of: placed, options)
     if policy.memory == nil, policy.tags == nil, placed === op { return op }
     guard let body = placed.body as? WorkerOpBody else {
       if let problem = Self.problem(ofMemory: policy.memory ?? op.memoryLimit)
@@ -215,6 +216,17 @@ struct PolicyBindings {
       return placed
     }
     return placed.withBody(try Self(host: host).body(body, policy, options))
+  }
+
+  /// Refuses streams of an op on other nodes: each item would be a message that others wait for.
+  static func checkStreams(of op: Op, _ options: Options) throws {
+    guard let body = op.body as? WorkerOpBody, body.thread == .remote,
+      let stream = (op.needs + op.gives).first(where: \.type.isStream)
+    else { return }
+    throw options.arguments.wrong(
+      options.index,
+      "a stream isn't there for thread = \"remote\": <\(stream.name)> would pass items between nodes"
+    )
   }
 
   /// A body with the limit and the tags of a policy.

@@ -20,7 +20,7 @@ extension FlowValueType {
     case .list(let element): element.isWord ? .words : nil
     case .union(let members):
       members.contains { $0.isWord } ? .word : members.lazy.compactMap(\.wording).first
-    case .builtin, .named, .map, .record, .predicate: nil
+    case .builtin, .named, .map, .record, .predicate, .stream: nil
     }
   }
 
@@ -42,7 +42,7 @@ extension FlowValueType {
     case .literal(let literal): .bytes(word) == literal ? literal : nil
     case .list(let element): element.value(of: word)
     case .union(let members): members.lazy.compactMap { $0.value(of: word) }.first
-    case .builtin, .named, .map, .record, .predicate: nil
+    case .builtin, .named, .map, .record, .predicate, .stream: nil
     }
   }
 

@@ -1,5 +1,6 @@
 /// A declared type of a value, as LuaCATS writes it: `string`, `integer?`, `string[]`, `A|B`, `(A|B)[]`, `"a"|"b"`, `1|2`,
-/// `table<string, integer>`, `{ name: string, age: integer? }`, `fun(a: string): boolean`.
+/// `table<string, integer>`, `{ name: string, age: integer? }`, `fun(a: string): boolean`; and `stream<string>`, of values
+/// that pass from one op of a graph to others while both execute.
 ///
 /// `?`, and `nil` among others, bind to the whole union. Names that aren't built in are those of metatables (`__name`).
 /// Confined to one thread when it holds a predicate.
@@ -17,6 +18,8 @@ public final class FlowValueType {
     /// A table with fields.
     case record([(name: ByteString, type: FlowValueType)])
     case union([FlowValueType])
+    /// Values that come one after another, or a list of them.
+    case stream(FlowValueType)
     /// nil when the value matches, else the name of the expected type in the line.
     case predicate((FlowValue) -> ByteString?)
   }
@@ -60,7 +63,7 @@ public final class FlowValueType {
     case .builtin(.function): .function
     case .union(let members):
       members.reduce(into: ValueKinds()) { $0.formUnion($1.kinds.subtracting(.absent)) }
-    case .builtin, .named, .list, .literal, .map, .record, .predicate: []
+    case .builtin, .named, .list, .literal, .map, .record, .predicate, .stream: []
     }
   }
 
@@ -80,7 +83,7 @@ public final class FlowValueType {
     switch shape {
     case .predicate: true
     case .union(let members): members.contains { $0.isTested }
-    case .list(let element): element.isTested
+    case .list(let element), .stream(let element): element.isTested
     case .any, .builtin, .named, .literal, .map, .record: false
     }
   }
@@ -114,9 +117,17 @@ public final class FlowValueType {
     return missingElement(value).map { "\(name) (it has no item \($0))" } ?? name
   }
 
+  /// Whether it is the type of lists.
+  private var isListed: Bool {
+    switch shape {
+    case .list, .stream: true
+    default: false
+    }
+  }
+
   /// The number of the first element that a list with a hole lacks; nil for anything else.
   private func missingElement(_ value: FlowValue) -> Int64? {
-    guard case .list = shape, case .opaque(let table) = value, table.listCount() == nil,
+    guard isListed, case .opaque(let table) = value, table.listCount() == nil,
       let entries = Self.entries(of: value)
     else { return nil }
     let numbers = Set(
@@ -134,13 +145,13 @@ public final class FlowValueType {
     case .named(let name):
       guard case .opaque(let opaque) = value else { return false }
       return opaque.matches(typeName: name)
-    case .list(let element):
+    case .list(let element), .stream(let element):
       guard case .opaque(let list) = value else { return false }
       if let list = list as? any KindedList {
         guard let present = list.elementKinds() else { return false }
         if element.kinds.isSuperset(of: present) { return true }
       }
-      guard let count = list.listCount() else { return false }
+      guard let count = list.listCount() else { return isStream && list is any StreamValue }
       return (0..<count).allSatisfy { element.mismatch(list.element(at: $0)) == nil }
     case .literal(let literal):
       switch (literal, value) {
@@ -218,6 +229,9 @@ package struct ValueKinds: OptionSet {
   package static let function = ValueKinds(rawValue: 1 << 7)
 }
 
+/// A value that gives items one after another, which were checked when they were written.
+package protocol StreamValue: OpaqueValue {}
+
 /// A list that tells the kinds of its elements faster than these can be read.
 package protocol KindedList: OpaqueValue {
   /// The kinds of all elements; nil when the value isn't a list without holes.
@@ -254,6 +268,12 @@ extension FlowValueType {
   func overlaps(_ other: FlowValueType) -> Bool {
     switch (shape, other.shape) {
     case (.any, _), (_, .any), (.predicate, _), (_, .predicate): true
+    // Either passes as the other one.
+    case (.stream(let element), .stream(let other)), (.stream(let element), .list(let other)),
+      (.list(let element), .stream(let other)):
+      element.overlaps(other)
+    case (.stream(let element), _): element.list.overlaps(other)
+    case (_, .stream(let element)): overlaps(element.list)
     // The type nil: both may be absent.
     case (.union(let members), _) where members.isEmpty: other.isOptional
     case (_, .union(let members)) where members.isEmpty: isOptional
@@ -305,7 +325,7 @@ extension FlowValueType {
   /// The type of a list's elements; `any` when it isn't known, nil when this can't be a list.
   var element: FlowValueType? {
     switch shape {
-    case .list(let element): element
+    case .list(let element), .stream(let element): element
     case .any, .predicate, .named: .any
     case .builtin(let builtin): builtin == .table ? .any : nil
     case .map(_, let value): value
@@ -345,6 +365,14 @@ extension FlowValueType {
       name: ByteString(name.bytes.filter { $0 != mark }), isOptional: false, shape: shape)
   }
 
+  /// The type of the items of a stream; nil for any other type.
+  package var streamed: FlowValueType? {
+    if case .stream(let element) = shape { element } else { nil }
+  }
+
+  /// Whether its values come one after another.
+  package var isStream: Bool { streamed != nil }
+
   private var isUnknown: Bool {
     switch shape {
     case .any, .predicate: true
@@ -374,7 +402,7 @@ extension FlowValueType {
     case .builtin(let builtin): builtin == .file
     case .list(let element): element.hasFiles
     case .union(let members): members.contains { $0.hasFiles }
-    case .any, .named, .literal, .map, .record, .predicate: false
+    case .any, .named, .literal, .map, .record, .predicate, .stream: false
     }
   }
 
@@ -399,7 +427,7 @@ extension FlowValueType {
     case .union(let members):
       let matching = members.first { $0.hasFiles && $0.mismatch(value) == nil }
       matching?.collectFiles(in: value, &paths)
-    case .any, .builtin, .named, .literal, .map, .record, .predicate: break
+    case .any, .builtin, .named, .literal, .map, .record, .predicate, .stream: break
     }
   }
 
@@ -435,7 +463,7 @@ extension FlowValueType {
       return nil
     case .union(let members):
       return members.lazy.compactMap { $0.fileReason(value, isElement: isElement) }.first
-    case .any, .builtin, .named, .literal, .map, .record, .predicate: return nil
+    case .any, .builtin, .named, .literal, .map, .record, .predicate, .stream: return nil
     }
   }
 }

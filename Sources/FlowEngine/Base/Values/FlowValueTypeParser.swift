@@ -19,6 +19,7 @@ struct ValueTypeParser {
   private let bytes: [UInt8]
   private var offset = 0
   private var depth = 0
+  private var streams = 0
 
   init(_ text: ByteString) {
     self.text = text
@@ -30,6 +31,9 @@ struct ValueTypeParser {
     skipSpaces()
     guard offset == bytes.count else {
       throw malformed("'\(ByteString([bytes[offset]]))' isn't expected there")
+    }
+    guard streams == (type.isStream ? 1 : 0) else {
+      throw malformed("a stream isn't a part of another type")
     }
     return type
   }
@@ -97,6 +101,14 @@ struct ValueTypeParser {
       let value = try union()
       guard consume(">") else { throw malformed("'<' without '>'") }
       return type(.map(key, value))
+    }
+    offset = start
+    if consume(word: "stream"), consume("<") {
+      let item = try union()
+      guard consume(">") else { throw malformed("'<' without '>'") }
+      guard !item.isOptional else { throw malformed("an item of a stream is never nil") }
+      streams += 1
+      return type(.stream(item))
     }
     offset = start
     if consume(word: "fun"), consume("(") {

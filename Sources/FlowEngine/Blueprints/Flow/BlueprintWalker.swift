@@ -103,8 +103,7 @@ struct BlueprintWalker {
     var frame = Frame(flow, blueprint)
     if visitor.followsPlans { frame.plan = blueprint.plan(snapshot) }
     if let plan = frame.plan, plan.order.count == blueprint.steps.count {
-      frame.order = ContiguousArray(
-        plan.order.indices.sorted { (plan.levels[$0], $0) < (plan.levels[$1], $1) })
+      frame.order = plan.orderOfLevels
     }
     frames.append(frame)
   }

@@ -46,18 +46,20 @@ public final class Graph: Flow {
   /// - Parameters:
   ///   - op: An op or flow. No other one of the graph may have its name, and no other one may give what it gives.
   ///   - others: Ops of the graph after which it runs, whether it needs their data or not; they may be added later.
+  ///   - buffer: How many items of each stream that it writes may be unread, at least 1; nil for 64.
   ///   - condition: Asked once its needs are there; if false, the op is skipped, and so is what needs its keys.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   /// - Returns: The graph.
   @discardableResult
   public func add(
-    _ op: Op, after others: [Op] = [], when condition: ((DataBucket) throws -> Bool)? = nil,
+    _ op: Op, after others: [Op] = [], buffer: Int? = nil,
+    when condition: ((DataBucket) throws -> Bool)? = nil,
     file: StaticString = #fileID, line: UInt = #line
   ) -> Graph {
     check(op, nil, file, line)
     return add(
-      Step(op, policy: op.policy), after: others.map(\.name),
+      Step(op, policy: op.policy), after: others.map(\.name), buffer: buffer,
       when: condition.map { ClosurePredicate($0) })
   }
 
@@ -76,7 +78,7 @@ public final class Graph: Flow {
     let policy = OpPolicy.make(
       op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, limits: limits,
       file: file, line: line)
-    return add(Step(op, policy: policy), after: [], when: nil)
+    return add(Step(op, policy: policy), after: [], buffer: nil, when: nil)
   }
 
   /// Adds an op that is executed for each item of a list, once the list is there.
@@ -89,7 +91,7 @@ public final class Graph: Flow {
   /// Adds a step, of an op or of a group, which may be added.
   @discardableResult
   package func add(
-    _ op: Op, _ dispatcher: GroupDispatcher?, after others: [ByteString],
+    _ op: Op, _ dispatcher: GroupDispatcher?, after others: [ByteString], buffer: Int? = nil,
     when condition: (any CasePredicate)?, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, undo: (any OpBody)? = nil, limits: [Limit]? = nil
   ) -> Graph {
@@ -98,7 +100,7 @@ public final class Graph: Flow {
       file: #fileID, line: #line)
     let step =
       dispatcher.map { Step(.group($0), op, policy: op.policy) } ?? Step(op, policy: policy)
-    return add(step, after: others, when: condition)
+    return add(step, after: others, buffer: buffer, when: condition)
   }
 
   private func check(
@@ -110,14 +112,15 @@ public final class Graph: Flow {
   }
 
   private func add(
-    _ step: Step, after others: [ByteString], when condition: (any CasePredicate)?
+    _ step: Step, after others: [ByteString], buffer: Int?, when condition: (any CasePredicate)?
   ) -> Graph {
     change { blueprint in
       let place = blueprint.steps.count
       var dispatcher: GroupDispatcher?
       if case .group(let group) = step.kind { dispatcher = group }
       blueprint.graph?.add(
-        step.op.name, StepData(declaredBy: step.op, dispatcher), at: place, after: others)
+        step.op.name, StepData(declaredBy: step.op, dispatcher), at: place, after: others,
+        buffer: buffer)
       if let condition { blueprint.conditions[place] = condition }
       blueprint.append(step)
     }
@@ -127,6 +130,7 @@ public final class Graph: Flow {
   /// Why an op, or a group of it, can't be added; nil when it can.
   package func problem(ofAdding op: Op, _ dispatcher: GroupDispatcher?) -> ByteString? {
     guard let shape = blueprint.graph else { return nil }
+    if let dispatcher, let problem = dispatcher.problem(ofStreamsOf: op) { return problem }
     if shape.names.contains(op.name) {
       return "it has a step [\(op.name)] already: give this one a name of its own"
     }
@@ -159,8 +163,7 @@ extension Blueprint {
     let changes = FlowSnapshot.number(of: snapshot)
     if let plan = graph.plan(at: changes) { return plan }
     var data = ContiguousArray(steps.map { StepData($0, snapshot) })
-    // A condition looks at the whole list.
-    for place in conditions.keys { data[place].input = nil }
+    for place in conditions.keys { data[place].takeLists() }
     let made = GraphPlan(steps.map(\.op.name), data, graph.after)
     self.graph?.note(made, at: changes)
     return made
@@ -181,6 +184,7 @@ extension StepData {
       self = NestedData.of(flow, snapshot)
     } else {
       declare(step.op.needs, step.op.gives)
+      if case .op = step.kind { pass(step.op.needs, step.op.gives) }
     }
     if case .group(let dispatcher) = step.kind {
       let needsList = needs[dispatcher.input] != nil
@@ -225,7 +229,23 @@ final class NestedData: BlueprintVisitor {
     var groupDepth = 0
     /// The keys that were known before the open parts, and that are known after each of their branches.
     var outer: [(begin: Set<ByteString>, ends: [Set<ByteString>])] = []
+    /// Of a graph, the streams of its ops, the keys that are needed as lists, and the inputs and outputs of groups.
+    var emits: Set<ByteString> = []
+    var lists: Set<ByteString> = []
+    var groups: [(input: ByteString, output: ByteString)] = []
     var blocks: [CaseBlock] = []
+
+    /// The keys of which nothing stays after the graph.
+    var streams: Set<ByteString> {
+      var streams = emits
+      var open = Array(emits)
+      while let key = open.popLast() {
+        for group in groups where group.input == key && streams.insert(group.output).inserted {
+          open.append(group.output)
+        }
+      }
+      return streams.subtracting(lists)
+    }
   }
 
   private let changes: UInt64
@@ -259,6 +279,9 @@ final class NestedData: BlueprintVisitor {
     var data = StepData()
     data.declare(op.needs, op.gives)
     read(data)
+    guard level.blueprint.graph != nil else { return }
+    for need in op.needs where !need.type.isStream { level.lists.insert(need.name) }
+    for give in op.gives where give.type.isStream { level.emits.insert(give.name) }
   }
 
   func beginFlow(_ flow: Flow, _ blueprint: Blueprint, _ place: StepPlace?) -> Bool {
@@ -291,12 +314,13 @@ final class NestedData: BlueprintVisitor {
     if !declarations.hasNeeds {
       for (key, isOptional) in level.data.needs { data.need(key, isOptional: isOptional) }
     }
-    if !declarations.hasGives { data.gives = level.data.gives }
+    if !declarations.hasGives { data.gives = level.data.gives.subtracting(level.streams) }
     blueprint.knownData = (data, changes)
     read(data)
   }
 
   func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
+    if let output = dispatcher.output { level.groups.append((dispatcher.input, output)) }
     if !level.known.contains(dispatcher.input) {
       level.data.need(dispatcher.input, isOptional: false)
     }

@@ -5,6 +5,9 @@ struct StepData {
   var gives: Set<ByteString> = []
   /// Of a group, the keys of the list of its items, if nothing else of it needs that, and of its results.
   var input, output: ByteString?
+  /// Of an op, the keys of the streams that it writes, and of those that it reads.
+  private(set) var emits: Set<ByteString> = []
+  private(set) var reads: Set<ByteString> = []
 
   mutating func need(_ key: ByteString, isOptional: Bool) {
     needs[key] = isOptional && needs[key] != false
@@ -13,6 +16,24 @@ struct StepData {
   mutating func doWithout(_ key: ByteString) { needs[key] = nil }
 
   mutating func give(_ key: ByteString) { gives.insert(key) }
+
+  /// The op that declares these writes and reads the streams among them itself.
+  mutating func pass(_ needs: [Declaration], _ gives: [Declaration]) {
+    reads = Set(needs.lazy.filter(\.type.isStream).map(\.name))
+    emits = Set(gives.lazy.filter(\.type.isStream).map(\.name))
+  }
+
+  /// Takes no items one by one, because a condition looks at the whole list.
+  mutating func takeLists() {
+    input = nil
+    reads = []
+  }
+
+  /// Whether items under a key leave the step one by one.
+  func passes(_ key: ByteString) -> Bool { output == key || emits.contains(key) }
+
+  /// Whether it takes the items under a key one by one.
+  func takes(_ key: ByteString) -> Bool { input == key || reads.contains(key) }
 }
 
 /// The part of a blueprint that only graphs have.
@@ -23,6 +44,9 @@ struct GraphShape {
   let keepsGoing: Bool
   /// The names of the steps that a step comes after, besides those that its data say.
   private(set) var after: [Int: [ByteString]] = [:]
+  /// How many items that a step has written may be unread; `defaultBuffer` for others.
+  private var buffers: [Int: Int] = [:]
+  private static let defaultBuffer = 64
   /// The names of the steps.
   private(set) var names: Set<ByteString> = []
   /// The steps that give keys, as far as their declarations say it.
@@ -35,12 +59,17 @@ struct GraphShape {
   }
 
   mutating func add(
-    _ name: ByteString, _ data: StepData, at position: Int, after others: [ByteString]
+    _ name: ByteString, _ data: StepData, at position: Int, after others: [ByteString],
+    buffer: Int?
   ) {
     if !others.isEmpty { after[position] = others }
+    if let buffer { buffers[position] = min(max(1, buffer), 1 << 40) }
     names.insert(name)
     for key in data.gives { givers[key] = name }
   }
+
+  /// How many items that a step has written may be unread.
+  func buffer(of step: Int) -> Int { buffers[step] ?? Self.defaultBuffer }
 
   /// The plan, if it was made after so many changes of flows.
   func plan(at changes: UInt64) -> GraphPlan? {
@@ -59,8 +88,10 @@ final class GraphPlan {
     let key: ByteString?
     /// Whether the other can do without the key.
     let isOptional: Bool
-    /// Whether both are groups, so that each result passes to the other one as soon as it is there.
+    /// Whether each item under the key passes to the other step as soon as it is there: the steps execute at the same time.
     var passesItems = false
+    /// Whether the key is a stream, of which nothing stays.
+    var isStream = false
   }
 
   /// The needs and gives of each step.
@@ -74,8 +105,15 @@ final class GraphPlan {
   let predecessors: ContiguousArray<ContiguousArray<Int>>
   /// The steps, each after those for which it waits; those of a circle are missing.
   let order: ContiguousArray<Int>
-  /// How many steps come one after another before each one.
+  /// How many steps come one after another before each one. A step that takes items while another one writes them comes
+  /// with that one.
   let levels: ContiguousArray<Int>
+  /// The steps in the order of their levels, each after those whose items it takes; those of a circle are missing.
+  let orderOfLevels: ContiguousArray<Int>
+  /// The keys of streams, of which no list is made unless somebody needs one.
+  let streams: Set<ByteString>
+  /// Whether items pass between steps that execute at the same time, or could.
+  let passesItems: Bool
   /// Why the graph can't run; nil when it can.
   let problem: ByteString?
 
@@ -142,7 +180,7 @@ final class GraphPlan {
         edges.append(
           Edge(
             from: giver, to: place, key: key, isOptional: isOptional,
-            passesItems: data[giver].output == key && data[place].input == key))
+            passesItems: data[giver].passes(key) && data[place].takes(key)))
       }
       for target in after[place] ?? [] {
         if let other = places[target] {
@@ -153,6 +191,13 @@ final class GraphPlan {
         }
       }
     }
+    GraphStreamPlan.mark(&edges, data)
+    let streams = GraphStreamPlan.streams(in: edges, data)
+    for number in edges.indices where edges[number].passesItems {
+      edges[number].isStream = edges[number].key.map { streams.contains($0) } ?? false
+    }
+    self.streams = streams
+    passesItems = !streams.isEmpty || edges.contains(where: \.passesItems)
     self.edges = edges
     var successors = ContiguousArray(repeating: ContiguousArray<Int>(), count: names.count)
     var predecessors = successors
@@ -162,7 +207,7 @@ final class GraphPlan {
     }
     self.successors = successors
     self.predecessors = predecessors
-    (order, levels) = Self.sorted(edges, successors)
+    (order, levels, orderOfLevels) = Self.sorted(edges, successors)
     if order.count < names.count, problem == nil {
       problem = Self.circle(edges, names, known: Set(order))
     }
@@ -171,8 +216,12 @@ final class GraphPlan {
 
   private static func sorted(
     _ edges: ContiguousArray<Edge>, _ successors: ContiguousArray<ContiguousArray<Int>>
-  ) -> (order: ContiguousArray<Int>, levels: ContiguousArray<Int>) {
+  ) -> (
+    order: ContiguousArray<Int>, levels: ContiguousArray<Int>, orderOfLevels: ContiguousArray<Int>
+  ) {
     var levels = ContiguousArray(repeating: 0, count: successors.count)
+    /// How many steps of its level pass items before each one.
+    var stages = levels
     var missing = levels
     for edge in edges { missing[edge.to] += 1 }
     var order = ContiguousArray(missing.indices.filter { missing[$0] == 0 })
@@ -181,13 +230,20 @@ final class GraphPlan {
       let place = order[next]
       next += 1
       for number in successors[place] {
-        let other = edges[number].to
-        levels[other] = max(levels[other], levels[place] + 1)
+        let (other, passes) = (edges[number].to, edges[number].passesItems)
+        let level = passes ? levels[place] : levels[place] + 1
+        let stage = passes ? stages[place] + 1 : 0
+        if level > levels[other] {
+          (levels[other], stages[other]) = (level, stage)
+        } else if level == levels[other] {
+          stages[other] = max(stages[other], stage)
+        }
         missing[other] -= 1
         if missing[other] == 0 { order.append(other) }
       }
     }
-    return (order, levels)
+    let sorted = order.sorted { (levels[$0], stages[$0], $0) < (levels[$1], stages[$1], $1) }
+    return (order, levels, ContiguousArray(sorted))
   }
 
   /// The sentence about a circle among the steps that aren't known to have an order.
@@ -304,7 +360,7 @@ struct GraphProgress {
     return skipped
   }
 
-  /// The results of a step begin to pass to the steps that execute them.
+  /// The items of a step begin to pass to the steps that take them.
   ///
   /// - Returns: The steps that are skipped now, because of others.
   mutating func pass(from step: Int) -> [Skip] {

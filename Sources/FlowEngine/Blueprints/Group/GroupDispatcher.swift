@@ -38,6 +38,9 @@ public final class GroupDispatcher {
   public let holdsSlots: Bool
   /// The limits that each item holds while it executes, besides the limits of the op; see `Op.limits`.
   public let limits: [Limit]
+  /// Whether results that pass to other steps of a graph do so in the order of the input; otherwise as items finish. The
+  /// list of the outputs is always in that order.
+  public let isOrdered: Bool
   /// Makes the label of an item, which lines, paths, events and errors show after its index:
   /// `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
@@ -65,6 +68,7 @@ public final class GroupDispatcher {
   ///   - rate: How many items start in a time, at most; nil for no limit.
   ///   - holdsSlots: Whether an item that waits for its next attempt counts towards `maxConcurrent`.
   ///   - limits: The limits that each item holds while it executes, besides the limits of the op.
+  ///   - isOrdered: Whether results pass to other steps of a graph in the order of the input; see the property.
   ///   - stopWhen: Called after each item, with the outputs so far, in the order in which they came, and with the number of
   ///     items that have ended. When it returns true, no more items start, those that execute end, and the group
   ///     succeeds; when it throws, the group fails.
@@ -76,7 +80,7 @@ public final class GroupDispatcher {
     input: some FlowText, output: (any FlowText)? = nil, maxConcurrent: Int = 3,
     allowFailure: Bool = false, allowEmpty: Bool = false, failures: (any FlowText)? = nil,
     as itemKey: (any FlowText)? = nil, collect: (any FlowText)? = nil, absent: FlowValue? = nil,
-    rate: RateLimit? = nil, holdsSlots: Bool = false, limits: [Limit] = [],
+    rate: RateLimit? = nil, holdsSlots: Bool = false, limits: [Limit] = [], isOrdered: Bool = true,
     stopWhen: ((_ outputs: [FlowValue], _ ended: Int) throws -> Bool)? = nil,
     label: ((_ item: FlowValue) throws -> (any FlowText)?)? = nil
   ) {
@@ -92,6 +96,7 @@ public final class GroupDispatcher {
     self.rate = rate
     self.holdsSlots = holdsSlots
     self.limits = limits
+    self.isOrdered = isOrdered
     self.label = label
     stopRule = stopWhen.map { decide in
       {
@@ -120,10 +125,20 @@ extension GroupDispatcher {
       return
         "a group of [\(op.name)] has no key to collect: give 'collect' or a primary output"
     }
+    if let problem = problem(ofStreamsOf: op) { return problem }
     if output == nil, absent != nil {
       return "a group of [\(op.name)] has a value for absent outputs, but no output"
     }
     return nil
+  }
+
+  /// Why a group of an op that writes streams is impossible; nil when it is possible.
+  func problem(ofStreamsOf op: Op) -> ByteString? {
+    guard op.declarations.hasStreams, let stream = op.gives.first(where: \.type.isStream) else {
+      return nil
+    }
+    return
+      "[\(op.name)] gives <\(stream.name)> as a stream, which an item of a group can't write"
   }
 }
 

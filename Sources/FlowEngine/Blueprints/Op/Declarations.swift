@@ -26,6 +26,8 @@ final class Declarations {
   let givenPrimaryOutput: ByteString?
   let hasNeeds: Bool
   let hasGives: Bool
+  /// Whether a key of them is a stream.
+  let hasStreams: Bool
   /// Whether a type of them is about files.
   let hasFiles: Bool
   // Unchecked exclusivity: see HotPath.swift.
@@ -48,6 +50,7 @@ final class Declarations {
     self.primaryOutput = primaryOutput ?? (gives.count == 1 ? gives[0].name : nil)
     hasNeeds = !needs.isEmpty
     hasGives = !gives.isEmpty
+    hasStreams = needs.contains { $0.type.isStream } || gives.contains { $0.type.isStream }
     hasFiles = needs.contains { $0.type.hasFiles } || gives.contains { $0.type.hasFiles }
   }
 
@@ -122,7 +125,8 @@ final class ResolvedDeclarations {
   init(_ declarations: Declarations, _ keys: KeyTable) {
     self.keys = keys
     needs = declarations.needs.map { (keys.intern($0.name), $0.type) }
-    gives = declarations.gives.map { (keys.intern($0.name), $0.type) }
+    // A stream isn't in the data.
+    gives = declarations.gives.filter { !$0.type.isStream }.map { (keys.intern($0.name), $0.type) }
     quickNeeds = Self.quick(needs)
     quickGives = Self.quick(gives)
   }

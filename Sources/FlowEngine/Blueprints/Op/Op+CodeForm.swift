@@ -198,7 +198,8 @@ extension GroupDispatcher {
     let keys = [input, output, failures, itemKey, collect].map { $0.map { "=" + $0 } ?? "" }
     var parts: [CodePart] = keys.map { .text($0) }
     let rate: String = self.rate.map { " rate \($0.count) \($0.period)" } ?? ""
-    let text: String = "group \(maxConcurrent) \(allowFailure) \(allowEmpty) \(holdsSlots)\(rate)"
+    let text: String =
+      "group \(maxConcurrent) \(allowFailure) \(allowEmpty) \(holdsSlots)\(rate)\(isOrdered ? "" : " unordered")"
     parts.append(.text(ByteString(text)))
     parts += [.value(absent ?? .null), .value(labelSource)]
     return stopRule == nil ? parts : parts + [.text("stop_when"), .value(stopSource)]

@@ -31,6 +31,12 @@ extension OpBody {
   public var inner: Op? { nil }
 }
 
+/// A decorator whose inner op knows keys by other names.
+protocol RenamingBody: OpBody {
+  /// The name outside of a key of the inner op.
+  func nameOutside(_ key: ByteString) -> ByteString
+}
+
 /// A body whose code may allocate a limited amount of memory. Views of blueprints show it.
 package protocol MemoryLimitedBody: OpBody {
   /// nil for no limit.

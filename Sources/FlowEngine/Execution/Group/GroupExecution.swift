@@ -11,11 +11,14 @@ final class GroupExecution: MemberGroup {
   private var feed: ItemFeed?
   /// Whether no more items start, and the group succeeds when those that execute have ended.
   private var isClosed = false
-  /// The groups of a graph that get each result as soon as it and those before it are there.
-  private var passed: [PassedItems] = []
+  /// Other steps of a graph get each result in it as soon as it and those before it are there.
+  private var passed: ItemStream?
+  /// Whether a list of the results is made.
+  private var keepsOutputs = true
   /// Results that wait for others before them; nil for an item that has failed.
   private var unpassed: [Int: FlowValue?] = [:]
   private var nextPassed = 0
+  private var waitsForRoom = false
   /// The graph around it, if that limits how many ops and items execute.
   private let graph: ParallelExecution?
   /// Decides after each item whether that is the case.
@@ -103,7 +106,7 @@ final class GroupExecution: MemberGroup {
     if !hasBegun {
       hasBegun = true
       if let error = begin() {
-        conclude(error)
+        parent.groupEnded(error)
         return
       }
     }
@@ -111,9 +114,9 @@ final class GroupExecution: MemberGroup {
   }
 
   private func proceed(_ runner: LoopItemRunner) {
-    if let feed, let error = feed.error, stop == nil { fail(because: error, of: feed) }
+    if let feed, stop == nil { lookForFailure(of: feed) }
     let waits = startMembers {
-      (graph?.hasRoom ?? true)
+      (graph?.hasRoom ?? true) && (passed == nil || roomToPass(besides: runner.count) > 0)
         && (isQueued ? queueAllowsStart(runner) : runner.count < limit)
     } _: {
       let member = isQueued ? startQueued(runner) : runner.startNext()
@@ -122,8 +125,8 @@ final class GroupExecution: MemberGroup {
     }
     guard waits, runner.count == 0 else { return }
     // It may have ended while its last item was taken.
-    if let feed, let error = feed.error, stop == nil { fail(because: error, of: feed) }
-    if graph != nil, stop == nil, runner.hasNext { return }
+    if let feed, stop == nil { lookForFailure(of: feed) }
+    if graph != nil || passed != nil, stop == nil, runner.hasNext { return }
     if let feed, !isFinished(feed) { return }
     if stop != nil || queue?.timer == nil { finish() }
   }
@@ -134,11 +137,11 @@ final class GroupExecution: MemberGroup {
     return feed.hasEnded
   }
 
-  /// Fails because the iterator has.
+  /// Fails if the iterator, or the writer of the stream, has.
   @inline(never)
-  private func fail(because error: FlowError, of feed: ItemFeed) {
-    let text: ByteString =
-      "<\(dispatcher.input)> failed at item #\(feed.count + 1): \(error.message)"
+  private func lookForFailure(of feed: ItemFeed) {
+    guard let (error, item) = feed.failure else { return }
+    let text: ByteString = "<\(dispatcher.input)> failed at item #\(item): \(error.message)"
     stop = attributed(
       error.with {
         $0.message = text
@@ -148,20 +151,32 @@ final class GroupExecution: MemberGroup {
     log(.groupStopped, .none)
   }
 
-  private func conclude(_ error: FlowError?) {
-    for items in passed { items.end(error) }
-    parent.groupEnded(error)
-  }
-
   /// Passes the result of an item on, after those of the items before it.
   @inline(never)
   private func pass(_ output: FlowValue?, _ index: Int) {
+    guard dispatcher.isOrdered else {
+      if let item = output ?? dispatcher.absent { passed?.put(item) }
+      return
+    }
     unpassed[index] = .some(output)
     while let next = unpassed.removeValue(forKey: nextPassed) {
       nextPassed += 1
-      guard let item = next ?? dispatcher.absent else { continue }
-      for items in passed { items.add(item) }
+      if let item = next ?? dispatcher.absent { passed?.put(item) }
     }
+  }
+
+  /// How many more items may start, when so many execute, for the results that aren't read yet; the group continues when it
+  /// may start one.
+  private func roomToPass(besides executing: Int) -> Int {
+    guard let passed else { return .max }
+    let room = passed.roomForResults(besides: unpassed.count + executing)
+    if room > 0 || waitsForRoom { return room }
+    waitsForRoom = true
+    passed.whenRoom { [weak self] in
+      self?.waitsForRoom = false
+      self?.schedule()
+    }
+    return room
   }
 
   /// Starts no more items: the group succeeds when those that execute have ended.
@@ -194,7 +209,9 @@ final class GroupExecution: MemberGroup {
     while stop == nil {
       let time = queue == nil ? 0 : loop.now()
       let executed = handout.executed
-      let count = handout.startNext(atMost: queue?.available(at: time) ?? .max)
+      let room = passed == nil ? Int.max : roomToPass(besides: handout.count)
+      if room <= 0 { break }
+      let count = handout.startNext(atMost: min(queue?.available(at: time) ?? .max, room))
       queue?.starts(handout.executed - executed, at: time)
       if count > 0 { continue }
       _ = isStart(queue?.nextAction(at: time, hasNew: !handout.isExhausted))
@@ -323,8 +340,7 @@ final class GroupExecution: MemberGroup {
     let list = ListSource(value, isSecret: isSecret)
     // An object that can be called may look like an empty list.
     if list?.count ?? 0 == 0 {
-      let feed = ItemFeed(of: self, isSecret: isSecret)
-      if feed.begin(value, on: loop) { return begin(feed) }
+      if let feed = ItemFeed(value, of: self, isSecret: isSecret, on: loop) { return begin(feed) }
     }
     guard let source = list else {
       let shown = parent.bucket.shown(value, of: input)
@@ -349,7 +365,9 @@ final class GroupExecution: MemberGroup {
   /// Begins with the items of an iterator, of which there may be any number.
   private func begin(_ feed: ItemFeed) -> FlowError? {
     guard let itemKey = dispatcher.itemKey ?? op.primaryInput else { return nil }
-    log(.groupCreated, parent.log.payload("items of an iterator"))
+    log(
+      .groupCreated,
+      parent.log.payload(feed.isOfStream ? "items of a stream" : "items of an iterator"))
     self.feed = feed
     let inner = prepareItems(0)
     runner = LoopItemRunner(
@@ -362,8 +380,11 @@ final class GroupExecution: MemberGroup {
   /// Prepares for the outputs of items, and returns their scope.
   private func prepareItems(_ count: Int) -> UInt32 {
     stopRule = dispatcher.stopRule?()
-    if dispatcher.output != nil, parent.frames.isEmpty {
-      passed = parent.group?.passItems(from: parent) ?? []
+    if dispatcher.output != nil, parent.frames.isEmpty,
+      let output = parent.group?.passItems(from: parent)
+    {
+      passed = output.stream
+      keepsOutputs = output.isKept
     }
     if dispatcher.output != nil {
       let name = dispatcher.collect ?? op.primaryOutput
@@ -499,7 +520,7 @@ final class GroupExecution: MemberGroup {
       fail(index, error)
     } else {
       succeeded &+= 1
-      if let collectKey = collected {
+      if let collectKey = collected, keepsOutputs {
         unretained(member.bucket) {
           guard let output = $0.ownValue(of: collectKey) else { return }
           if let account { count(output, in: account) }
@@ -511,9 +532,10 @@ final class GroupExecution: MemberGroup {
     }
     graph?.slotIsFree()
     if feed != nil, error == nil { runner?.forget(index) }
-    if !passed.isEmpty {
+    if passed != nil {
       let output = error == nil ? collected.flatMap { member.bucket.ownValue(of: $0) } : nil
-      pass(isOutputSecret ? output.map { .secret($0) } : output, index)
+      let isSecret = hasSecrets && collected.map { member.bucket.isSecret($0) } == true
+      pass(isSecret ? output.map { .secret($0) } : output, index)
     }
     if stopRule != nil {
       applyStopRule(error == nil ? collected.flatMap { member.bucket.ownValue(of: $0) } : nil)
@@ -535,7 +557,7 @@ final class GroupExecution: MemberGroup {
         if output.isSecret { isOutputSecret = true }
       }
     }
-    if !passed.isEmpty { pass(error == nil && !output.isNull ? output : nil, index) }
+    if passed != nil { pass(error == nil && !output.isNull ? output : nil, index) }
     schedule()
   }
 
@@ -582,22 +604,22 @@ final class GroupExecution: MemberGroup {
     isScheduled = true
     queue?.setTimer(nil)
     if let stop {
-      conclude(stop)
+      parent.groupEnded(stop)
       return
     }
     failed.sort { $0.index < $1.index }
     if isRehearsed, let first = failed.first {
-      conclude(first.error)
+      parent.groupEnded(first.error)
       return
     }
     if let feed {
       if feed.count == 0, !dispatcher.allowEmpty, !isClosed {
-        conclude(emptyError())
+        parent.groupEnded(emptyError())
         return
       }
       if dispatcher.output != nil, dispatcher.absent != nil { addPlaces(upTo: feed.count - 1) }
     }
-    let list = outputList()
+    let list = keepsOutputs ? outputList() : nil
     log(.groupFinished, .integer(Int64(list?.count ?? succeeded)))
     if let list, let output = dispatcher.output {
       let made = engine.makeList(list)
@@ -610,7 +632,7 @@ final class GroupExecution: MemberGroup {
       }
       store(key, engine.makeList(ContiguousArray(records)))
     }
-    conclude(nil)
+    parent.groupEnded(nil)
   }
 
   private func outputList() -> ContiguousArray<FlowValue>? {

@@ -1,54 +1,67 @@
-/// The items of an iterator, for the group that executes them: they come from a task that belongs to the group.
+/// Items that a group executes as they come: of an iterator, which is a task that belongs to the group, or of a stream of the
+/// graph around the group.
 final class ItemFeed: TaskOwner, TaskObserver {
-  private let stream: ItemStream
+  private let reader: ItemReader
+  /// Set for an iterator.
+  private let stream: ItemStream?
   // Safe: the group holds it.
   private unowned(unsafe) let group: GroupExecution
   private let isSecret: Bool
   private lazy var tasks = OwnedTasks(of: self)
   private var task: AnyFlowTask?
-  /// Why the iterator has failed.
-  private(set) var error: FlowError?
   /// Whether the group wants no more items.
   private var isClosed = false
 
-  init(of group: GroupExecution, isSecret: Bool) {
+  /// Makes the feed of a value; nil if the value gives no items one by one.
+  init?(_ value: FlowValue, of group: GroupExecution, isSecret: Bool, on loop: FlowEventLoop) {
+    guard case .opaque(let opaque) = value else { return nil }
     self.group = group
     self.isSecret = isSecret
-    // So that no more than one item waits besides those that execute.
-    stream = ItemStream(limit: 1)
-  }
-
-  /// Begins to read; false if the value gives no items.
-  func begin(_ value: FlowValue, on loop: FlowEventLoop) -> Bool {
-    guard case .opaque(let opaque) = value else { return false }
-    stream.onItem = { [unowned self] in group.schedule() }
-    guard
-      let made = (opaque as? any ItemSequence)?.write(to: stream, of: tasks, on: loop)
-    else { return false }
+    if let passed = opaque as? ItemReader {
+      (reader, stream) = (passed, nil)
+    } else {
+      // So that no more than one item waits besides those that execute.
+      let own = ItemStream(limit: 1)
+      (reader, stream) = (own.makeReader(), own)
+    }
+    reader.onChange = { [unowned group] in group.schedule() }
+    guard let stream else { return }
+    guard let made = (opaque as? any ItemSequence)?.write(to: stream, of: tasks, on: loop) else {
+      reader.close()
+      return nil
+    }
     task = made
     made.markObserved()
     made.observe(self)
-    return true
   }
 
-  /// How many items there were.
-  var count: Int { stream.count }
+  /// Whether the items come from a stream of the graph.
+  var isOfStream: Bool { stream == nil }
+
+  /// How many items the group has taken.
+  var count: Int { reader.position }
+
+  /// Why the iterator, or the writer of the stream, has failed, with the number of the item.
+  var failure: (error: FlowError, item: Int)? {
+    guard !isClosed, let error = reader.failure else { return nil }
+    return (error, reader.written + 1)
+  }
 
   /// Whether there is an item now.
-  var hasNext: Bool { !isClosed && !stream.isEmpty }
+  var hasNext: Bool { !isClosed && reader.hasItem }
 
   /// Whether no item can follow, and the iterator's code has ended.
-  var hasEnded: Bool { task == nil && (isClosed || stream.isEmpty) }
+  var hasEnded: Bool { task == nil && (isClosed || (reader.hasNext && !reader.hasItem)) }
 
   func next() -> FlowValue? {
-    guard !isClosed, let item = stream.next() else { return nil }
+    guard !isClosed, case .item(let item) = reader.next() else { return nil }
     return isSecret ? .secret(item) : item
   }
 
   /// Stops the iterator, and drops the items that it has given.
   func close(_ error: FlowError) {
     isClosed = true
-    stream.close()
+    reader.close()
     task?.stop(error)
   }
 
@@ -56,7 +69,7 @@ final class ItemFeed: TaskOwner, TaskObserver {
 
   func abandon() {
     isClosed = true
-    stream.close()
+    reader.close()
     task?.unobserve(self)
     task = nil
     tasks.abandon()
@@ -66,8 +79,7 @@ final class ItemFeed: TaskOwner, TaskObserver {
 
   func taskEnded(_ ended: AnyFlowTask) {
     task = nil
-    stream.end()
-    if !isClosed { error = ended.error }
+    stream?.end(ended.error)
     group.schedule()
   }
 

@@ -1,6 +1,6 @@
 /// Different ops that execute at the same time, over the data of their flow; or those of a graph, each with data of its own,
 /// as soon as what they wait for is there.
-final class ParallelExecution: MemberGroup {
+final class ParallelExecution: MemberGroup, StreamGraph {
   private let steps: ContiguousArray<Step>
   private let scope: UInt32
   /// The position of the first step.
@@ -23,8 +23,8 @@ final class ParallelExecution: MemberGroup {
   private var failed: Set<Int> = []
   /// The keys that members have set in a kept run: which member was the first, and the value before.
   private var changes: [DataKey: (slot: Int, before: FlowValue?)] = [:]
-  /// The items that pass on edges between groups, by their numbers.
-  private var passed: [Int: PassedItems] = [:]
+  private let streams: GraphStreams?
+  private var streamSlots = StreamSlots()
   /// The member that was started last, which may end before it has returned.
   private var starting: Execution?
 
@@ -39,6 +39,12 @@ final class ParallelExecution: MemberGroup {
     logs = parent.logsSets
     self.graph = graph.map { GraphData($0.plan, $0.blueprint.conditions, around: parent.bucket) }
     maxConcurrent = graph?.blueprint.graph?.maxConcurrent ?? .max
+    streams = graph.flatMap { plan, blueprint in
+      guard let shape = blueprint.graph, plan.passesItems else { return nil }
+      return GraphStreams(
+        plan, shape, giving: Set(blueprint.declarations.gives.map(\.name)), parent.loop.keys,
+        parent.loop.engine.memory)
+    }
     progress = GraphProgress(count: steps.count, graph?.plan)
     executions = ContiguousArray(repeating: nil, count: steps.count)
     keepsGoing = graph?.blueprint.graph?.keepsGoing == true || parent.isRehearsing
@@ -61,7 +67,7 @@ final class ParallelExecution: MemberGroup {
       executions[number] = member
       running += 1
       if !isGroup(number) { used += 1 }
-      takePassedItems(number, member)
+      streams?.passReaders(to: number, member.bucket)
       starting = member
       member.prepare(
         step.op, policy: step.policy, scope: scope,
@@ -73,6 +79,7 @@ final class ParallelExecution: MemberGroup {
     starting = nil
     guard running == 0 else { return }
     isScheduled = true
+    streams?.close()
     parent.groupEnded(stop ?? errors.first?.with(others: errors.dropFirst()))
   }
 
@@ -95,6 +102,7 @@ final class ParallelExecution: MemberGroup {
   func slotIsFree() {
     used -= 1
     guard isLimited else { return }
+    while hasRoom, let next = streamSlots.next() { resumes(next.step, next.wait) }
     schedule()
     for member in members {
       if let child = member.child, child.needsSlots { child.schedule() }
@@ -106,31 +114,46 @@ final class ParallelExecution: MemberGroup {
     return false
   }
 
-  // MARK: Items that pass between groups
+  // MARK: Streams
 
-  /// Gives a group the results of the groups before it as its input, as they come.
-  private func takePassedItems(_ number: Int, _ member: Execution) {
-    guard !passed.isEmpty, let plan = graph?.plan else { return }
-    for edge in plan.predecessors[number] {
-      guard let items = passed[edge], let key = plan.edges[edge].key else { continue }
-      member.bucket.set(loop.keys.intern(key), .opaque(items))
-    }
+  /// The stream that a step writes under a key.
+  func stream(_ key: DataKey, of step: Int) -> ItemStream? { streams?.stream(key, of: step) }
+
+  override func passItems(from member: Execution) -> PassedOutput? {
+    guard let streams, let plan = graph?.plan, stop == nil else { return nil }
+    let step = member.memberSlot
+    let stream = streams.beginGroup(step)
+    if stream != nil { startReaders(of: step) }
+    guard let output = plan.data[step].output else { return nil }
+    return PassedOutput(
+      stream: stream,
+      isKept: !plan.streams.contains(output) || streams.keepsList(of: output, step))
   }
 
-  override func passItems(from member: Execution) -> [PassedItems] {
-    guard let plan = graph?.plan, stop == nil else { return [] }
-    let edges = plan.successors[member.memberSlot].filter { plan.edges[$0].passesItems }
-    if edges.isEmpty { return [] }
-    let made = edges.map { edge in
-      let items = PassedItems()
-      passed[edge] = items
-      return items
-    }
-    for skip in progress.pass(from: member.memberSlot) {
-      if let graph { logSkip(of: skip.step, because: text(of: skip, graph)) }
-    }
+  /// Starts the steps that take the items of one that starts.
+  private func startReaders(of step: Int) {
+    for skip in progress.pass(from: step) { skipped(skip) }
     schedule()
-    return made
+  }
+
+  /// A step isn't executed because of another one.
+  private func skipped(_ skip: GraphProgress.Skip) {
+    if let graph { logSkip(of: skip.step, because: text(of: skip, graph)) }
+    _ = streams?.end(skip.step, nil)
+  }
+
+  func pauses(_ step: Int) { if streamSlots.pause(step) { slotIsFree() } }
+
+  func resumes(_ step: Int, _ wait: StreamWait) {
+    guard streamSlots.isPaused(step) else { return wait.hasSlot() }
+    guard hasRoom else { return streamSlots.queue(step, wait) }
+    if streamSlots.resume(step) { used += 1 }
+    wait.hasSlot()
+  }
+
+  func forgets(_ step: Int, _ wait: StreamWait) {
+    streamSlots.remove(wait)
+    if streamSlots.resume(step) { used += 1 }
   }
 
   override func noteSet(_ key: DataKey, by member: Execution) {
@@ -155,7 +178,10 @@ final class ParallelExecution: MemberGroup {
     let number = member.memberSlot
     executions[number] = nil
     running -= 1
-    if !isGroup(number) { slotIsFree() }
+    if !isGroup(number) {
+      if streamSlots.resume(number) { used += 1 }
+      slotIsFree()
+    }
     if let error {
       memberFailed(error)
       if keepsGoing {
@@ -163,27 +189,31 @@ final class ParallelExecution: MemberGroup {
         failed.insert(number)
       }
     }
+    for (key, items) in streams?.end(number, error) ?? [] where error == nil {
+      member.store(
+        key, engine.makeList(items), scope: scope,
+        position: position + UInt32(truncatingIfNeeded: number), attempt: 1)
+    }
     graph?.takeOutputs(of: number, from: member.bucket, into: parent)
     if let graph, stop == nil {
       let isSkipped = graph.skipped.contains(number)
       let end: GraphProgress.End = error != nil ? .failed : isSkipped ? .skipped : .succeeded
-      for skip in progress.end(number, end) {
-        logSkip(of: skip.step, because: text(of: skip, graph))
-      }
+      for skip in progress.end(number, end) { skipped(skip) }
     }
     continueAsWork()
   }
 
-  /// Whether a group has failed only because the one before it, whose results passed to it, has.
+  /// Whether a step has failed only because one whose items passed to it has.
   private func isConsequence(_ number: Int) -> Bool {
-    guard !passed.isEmpty, let plan = graph?.plan else { return false }
+    guard streams != nil, !failed.isEmpty, let plan = graph?.plan else { return false }
     return plan.predecessors[number].contains {
-      passed[$0] != nil && failed.contains(plan.edges[$0].from)
+      plan.edges[$0].passesItems && failed.contains(plan.edges[$0].from)
     }
   }
 
   override func abandon() {
     executions = []
+    streams?.close()
     starting = nil
     isScheduled = true
   }
@@ -191,10 +221,17 @@ final class ParallelExecution: MemberGroup {
   // MARK: Steps of a graph
 
   override func begin(_ member: Execution) -> Execution.Advance {
-    guard let condition = graph?.conditions[member.memberSlot] else {
-      return member.beginStep(steps[member.memberSlot])
-    }
+    guard let condition = graph?.conditions[member.memberSlot] else { return beginStep(member) }
     return member.ask(condition) == .waiting ? .waiting : conditionEnded(member)
+  }
+
+  private func beginStep(_ member: Execution) -> Execution.Advance {
+    let number = member.memberSlot
+    if let streams, let plan = graph?.plan, !plan.data[number].emits.isEmpty {
+      streams.begin(number)
+      startReaders(of: number)
+    }
+    return member.beginStep(steps[number])
   }
 
   override func conditionEnded(_ member: Execution) -> Execution.Advance {
@@ -204,7 +241,7 @@ final class ParallelExecution: MemberGroup {
       logSkip(of: number, because: "its condition failed: \(error.message)")
       return .ended
     }
-    if graph?.isMet == true { return member.beginStep(steps[number]) }
+    if graph?.isMet == true { return beginStep(member) }
     graph?.skipped.insert(number)
     logSkip(of: number, because: "its condition")
     return .ended
@@ -254,9 +291,21 @@ final class ParallelExecution: MemberGroup {
   override func refusal(setting key: DataKey, by member: Execution) -> FlowError? {
     guard let graph, case .op = steps[member.memberSlot].kind else { return nil }
     let (name, op) = (loop.keys.name(of: key), steps[member.memberSlot].op.name)
-    if graph.plan.data[member.memberSlot].gives.contains(name) { return nil }
+    let data = graph.plan.data[member.memberSlot]
+    if data.emits.contains(name) {
+      return .usage("<\(name)> is a stream: ctx:emit gives an item of it")
+    }
+    if data.gives.contains(name) { return nil }
     return .usage("<\(name)> isn't among the gives of [\(op)]: in a graph it has to be")
   }
+}
+
+/// The ways of the results of a group in a graph.
+struct PassedOutput {
+  /// The stream in which they pass to other steps; nil if they don't.
+  let stream: ItemStream?
+  /// Whether a list of them is needed.
+  let isKept: Bool
 }
 
 /// The data of a graph that executes.
@@ -385,8 +434,9 @@ class MemberGroup: Work {
   var tasksAround: OwnedTasks? { nil }
   /// Whether its items need slots of the graph around it.
   var needsSlots: Bool { false }
-  /// Lets the results of a group, which is a member, pass to other members as they come.
-  func passItems(from member: Execution) -> [PassedItems] { [] }
+  /// Lets the results of a group, which is a member, pass to other members as they come; nil if it isn't one of a graph
+  /// whose items pass.
+  func passItems(from member: Execution) -> PassedOutput? { nil }
   /// Begins a member that is a step of a graph.
   func begin(_ member: Execution) -> Execution.Advance { .ended }
   /// Takes the answer of the condition of such a member.

@@ -83,6 +83,10 @@ final class AttemptResources {
   var keyCount = 0
   /// How many ops it has started or executed.
   var innerCount: UInt32 = 0
+  /// Whether it has written or read items of streams.
+  var hasPassedItems = false
+  /// The streams that it has written.
+  var outputs: [(key: DataKey, output: StreamOutput)] = []
   /// The op of a context that other code keeps after its use.
   var keptOp: Op?
   var keptRun: Run?

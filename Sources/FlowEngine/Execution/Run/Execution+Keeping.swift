@@ -184,17 +184,31 @@ extension Execution {
       code: { try op.codeForm() },
       codeOrigin: isItem
         ? KeptWork.CodeOrigin(op: ObjectIdentifier(op), run: run.id, scope: scope) : nil,
-      inputs: keys.map { (loop.keys.name(of: $0), bucket.get($0)) }, given: keys,
+      inputs: keys.map { (loop.keys.name(of: $0), keptInput($0)) }, given: keys,
       output: isItem ? group?.keptOutput : nil, data: bucket,
       lineage: run.lineage(scope: scope, position: position), outer: outerKeeping,
       isWithinUndo: policy?.undo != nil || isWithinUndo, isOnce: op.effect == .once,
       cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
     work.setFiles(of: op) { bucket.get($0) }
+    if op.declarations.hasStreams {
+      work.passesItems =
+        op.gives.contains(where: \.type.isStream) || keys.contains { isStream(bucket.get($0)) }
+    }
     if work.isOnce {
       work.runs = run.messageRuns
       work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.name)
     }
     return work
+  }
+
+  /// The value of an input; of a stream only that it is one.
+  private func keptInput(_ key: DataKey) -> FlowValue? {
+    let value = bucket.get(key)
+    return isStream(value) ? .bytes("stream") : value
+  }
+
+  private func isStream(_ value: FlowValue?) -> Bool {
+    if case .opaque(let opaque)? = value { opaque is any StreamValue } else { false }
   }
 
   /// An op is executed that isn't kept, other than a machine, whose steps are.

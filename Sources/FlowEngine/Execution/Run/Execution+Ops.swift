@@ -105,7 +105,10 @@ extension Execution {
   /// Ends the op, or waits for its next attempt.
   private func endAttempt() -> Advance {
     endStop(of: opLevel)
-    guard let error = context.outcome, beginDecision(opLevel, error) else { return endOp() }
+    // Of a stream nothing passes twice.
+    guard let error = context.outcome, context.resources?.hasPassedItems != true,
+      beginDecision(opLevel, error)
+    else { return endOp() }
     opCursor.decides()
     return decideAttempt()
   }

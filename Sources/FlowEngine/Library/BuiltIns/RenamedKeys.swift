@@ -25,7 +25,7 @@ extension Op {
 }
 
 /// An op whose keys have other names outside of it.
-package final class RenamedKeysBody: OpBody {
+package final class RenamedKeysBody: RenamingBody {
   package let wrapped: Op
   /// The names outside, by the op's own.
   private let names: [ByteString: ByteString]
@@ -37,6 +37,8 @@ package final class RenamedKeysBody: OpBody {
 
   package var inner: Op? { wrapped }
   package var mayBeBusy: Bool { wrapped.mayBeBusy }
+
+  func nameOutside(_ key: ByteString) -> ByteString { names[key] ?? key }
 
   /// The renaming for another op, such as this one with arguments.
   package func renaming(_ other: Op) -> any OpBody { RenamedKeysBody(other, names) }

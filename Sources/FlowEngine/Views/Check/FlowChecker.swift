@@ -125,6 +125,13 @@ final class FlowChecker: BlueprintVisitor {
         report(finding.severity, finding.op, finding.message)
       }
     }
+    if flows.last?.isGraph != true, groups.isEmpty,
+      let stream = op.gives.first(where: \.type.isStream)
+    {
+      report(
+        .error, op.name,
+        "[\(op.name)] gives <\(stream.name)> as a stream, which only an op of a flow.graph writes")
+    }
     apply(op.gives, of: op)
     // An op of a graph declares all that it sets.
     if !op.hasGives, data.undeclared == nil, flows.last?.isGraph != true {
@@ -278,6 +285,7 @@ final class FlowChecker: BlueprintVisitor {
   func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
     let op = place.step.op
     let subject = Subject.group(of: op.name)
+    if let problem = dispatcher.problem(ofStreamsOf: op) { report(.error, op.name, problem) }
     let fact = data[dispatcher.input]
     let isIterator = fact?.sources.allSatisfy { $0.isFunction } == true
     if !isIterator {

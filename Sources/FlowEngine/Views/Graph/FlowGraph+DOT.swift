@@ -40,7 +40,11 @@ extension FlowGraph {
     for edge in edges {
       var attributes: [ByteString] = []
       if let label = edge.label { attributes.append("label=\(Self.quoted([label]))") }
-      if edge.isDashed { attributes.append("style=dashed") }
+      switch edge.line {
+      case .plain: break
+      case .dashed: attributes.append("style=dashed")
+      case .thick: attributes.append("style=bold")
+      }
       let end = attributes.isEmpty ? "" : " [\(GraphText.join(attributes, ", ") { $0 })]"
       text.write("n\(edge.from) -> n\(edge.to)\(end);")
     }

@@ -21,7 +21,12 @@ extension FlowGraph {
       }
     }
     for edge in edges {
-      let arrow: ByteString = edge.isDashed ? "-.->" : "-->"
+      let arrow: ByteString =
+        switch edge.line {
+        case .plain: "-->"
+        case .dashed: "-.->"
+        case .thick: "==>"
+        }
       let label: ByteString = edge.label.map { "|\(Self.quoted([$0]))|" } ?? ""
       text.write("n\(edge.from) \(arrow)\(label) n\(edge.to)")
     }

@@ -44,8 +44,16 @@ struct FlowGraph {
     let from: Int
     let to: Int
     let label: ByteString?
-    /// Whether it leads to final steps.
-    let isDashed: Bool
+    /// How its line is drawn.
+    let line: Line
+
+    enum Line {
+      case plain
+      /// It leads to final steps, or is an order without data.
+      case dashed
+      /// Items of a stream pass while both ends execute.
+      case thick
+    }
   }
 
   var title: [ByteString]
@@ -169,7 +177,7 @@ package final class GraphCollection {
         merged.edges.append(
           FlowGraph.Edge(
             from: firstNode + edge.from, to: firstNode + edge.to, label: edge.label,
-            isDashed: edge.isDashed))
+            line: edge.line))
       }
     }
     return merged

@@ -31,7 +31,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
   private struct Tail {
     let node: Int
     var label: ByteString?
-    var isDashed = false
+    var line = FlowGraph.Edge.Line.plain
   }
 
   /// A list in `tailPool`: cases in cases move their tails outwards once for each level, at once whatever
@@ -156,7 +156,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
       next = tailPool[next].next
       let label = tail.label.flatMap { redacted([$0]).first }
       graph.edges.append(
-        FlowGraph.Edge(from: tail.node, to: number, label: label, isDashed: tail.isDashed))
+        FlowGraph.Edge(from: tail.node, to: number, label: label, line: tail.line))
     }
     tails = list(Tail(node: number))
     return number
@@ -275,7 +275,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     for edge in plan.predecessors[number].map({ plan.edges[$0] }) {
       for var tail in graphs[top].ends[edge.from] ?? [] {
         tail.label = edge.key
-        tail.isDashed = edge.key == nil
+        tail.line = edge.key == nil ? .dashed : edge.isStream ? .thick : .plain
         before.append(tail)
       }
     }
@@ -374,7 +374,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     }
     var next = tails.first
     while next >= 0 {
-      tailPool[next].tail.isDashed = true
+      tailPool[next].tail.line = .dashed
       next = tailPool[next].next
     }
     open(.finally, ["finally"])

@@ -1,0 +1,207 @@
+/// The streams of a graph that executes: each belongs to the step that writes it.
+final class GraphStreams {
+  private let plan: GraphPlan
+  private let shape: GraphShape
+  /// The keys of which the graph gives lists.
+  private let given: Set<ByteString>
+  private let keys: KeyTable
+  private let account: MemoryAccount?
+  /// By the step that writes them.
+  private var written: [Int: [(key: DataKey, stream: ItemStream)]] = [:]
+  /// By the edge.
+  private var readers: [Int: ItemReader] = [:]
+
+  init(
+    _ plan: GraphPlan, _ shape: GraphShape, giving given: Set<ByteString>, _ keys: KeyTable,
+    _ account: MemoryAccount?
+  ) {
+    self.plan = plan
+    self.shape = shape
+    self.given = given
+    self.keys = keys
+    self.account = account
+  }
+
+  /// Makes the streams of a step, which starts.
+  func begin(_ step: Int) {
+    let data = plan.data[step]
+    for key in data.emits.sorted() {
+      _ = open(key, of: step, collects: keepsList(of: key, step))
+    }
+  }
+
+  /// Makes the stream of a group's results; nil if they don't pass to other steps.
+  func beginGroup(_ step: Int) -> ItemStream? {
+    guard let output = plan.data[step].output,
+      plan.successors[step].contains(where: { plan.edges[$0].passesItems })
+    else { return nil }
+    return open(output, of: step, collects: false)
+  }
+
+  /// Whether a list of the items under a key is needed.
+  func keepsList(of key: ByteString, _ step: Int) -> Bool {
+    given.contains(key)
+      || plan.successors[step].contains {
+        plan.edges[$0].key == key && !plan.edges[$0].passesItems
+      }
+  }
+
+  private func open(_ key: ByteString, of step: Int, collects: Bool) -> ItemStream {
+    let stream = ItemStream(
+      limit: shape.buffer(of: step), collects: collects, account: account)
+    for edge in plan.successors[step]
+    where plan.edges[edge].passesItems && plan.edges[edge].key == key {
+      readers[edge] = stream.makeReader()
+    }
+    written[step, default: []].append((keys.intern(key), stream))
+    return stream
+  }
+
+  /// The stream that a step writes under a key.
+  func stream(_ key: DataKey, of step: Int) -> ItemStream? {
+    written[step]?.first { $0.key == key }?.stream
+  }
+
+  /// Gives a step, which starts, what it takes item by item.
+  func passReaders(to step: Int, _ bucket: DataBucket) {
+    for edge in plan.predecessors[step] {
+      if let reader = readers[edge], let key = plan.edges[edge].key {
+        bucket.set(keys.intern(key), .opaque(reader))
+      }
+    }
+  }
+
+  /// A step has ended, or won't be executed: it reads no more, and writes no more.
+  ///
+  /// - Returns: The lists of all items that are needed, by their keys.
+  func end(
+    _ step: Int, _ error: FlowError?
+  ) -> [(key: DataKey, items: ContiguousArray<FlowValue>)] {
+    for edge in plan.predecessors[step] { readers[edge]?.close() }
+    return (written[step] ?? []).compactMap { key, stream in
+      stream.end(error)
+      return stream.takeAll().map { (key, $0) }
+    }
+  }
+
+  /// Ends all, for a graph that has ended.
+  func close() {
+    for reader in readers.values { reader.close() }
+    (written, readers) = ([:], [:])
+  }
+}
+
+/// Which steps of a graph with a limit wait for streams: meanwhile they don't execute.
+struct StreamSlots {
+  /// The steps that have given their slots to others.
+  private var paused: Set<Int> = []
+  /// Those that wait for a slot, since they needn't wait for their stream any more.
+  private var resuming = FIFO<(step: Int, wait: StreamWait)>()
+
+  /// A step waits; returns whether it gives its slot back.
+  mutating func pause(_ step: Int) -> Bool { paused.insert(step).inserted }
+
+  /// A step executes again, perhaps because it ends; returns whether it had no slot.
+  mutating func resume(_ step: Int) -> Bool { paused.remove(step) != nil }
+
+  func isPaused(_ step: Int) -> Bool { paused.contains(step) }
+
+  mutating func queue(_ step: Int, _ wait: StreamWait) { resuming.append((step, wait)) }
+
+  mutating func next() -> (step: Int, wait: StreamWait)? { resuming.popFirst() }
+
+  mutating func remove(_ wait: StreamWait) { resuming.removeAll { $0.wait === wait } }
+}
+
+/// A graph with a limit, which doesn't count its steps while they wait for streams.
+protocol StreamGraph: AnyObject {
+  /// A step waits for a stream.
+  func pauses(_ step: Int)
+  /// A step needn't wait for its stream any more.
+  func resumes(_ step: Int, _ wait: StreamWait)
+  /// The code of a step is stopped while it waits for a stream: it executes until it has ended.
+  func forgets(_ step: Int, _ wait: StreamWait)
+}
+
+/// A wait of an op's code for a stream. A graph that limits how many ops execute doesn't count the op meanwhile.
+package final class StreamWait {
+  private let graph: (any StreamGraph)?
+  private let step: Int
+  private let isOver: () -> Void
+  private var hasEnded = false
+
+  /// Begins; `isOver` is called once, unless the wait is abandoned.
+  init(_ place: (graph: any StreamGraph, step: Int)?, isOver: @escaping () -> Void) {
+    graph = place?.graph
+    step = place?.step ?? 0
+    self.isOver = isOver
+    graph?.pauses(step)
+  }
+
+  /// There is what it waits for.
+  func end() {
+    if hasEnded { return }
+    if let graph { graph.resumes(step, self) } else { hasSlot() }
+  }
+
+  /// The op executes again.
+  func hasSlot() {
+    if hasEnded { return }
+    hasEnded = true
+    isOver()
+  }
+
+  /// The code waits no longer, because it is stopped.
+  func abandon() {
+    if hasEnded { return }
+    hasEnded = true
+    graph?.forgets(step, self)
+  }
+}
+
+/// The writing end of a stream, for the code of an op.
+package final class StreamOutput {
+  private let stream: ItemStream
+  private let type: FlowValueType
+  private let place: (graph: any StreamGraph, step: Int)?
+
+  init(
+    _ stream: ItemStream, _ type: FlowValueType,
+    _ place: (graph: any StreamGraph, step: Int)?
+  ) {
+    self.stream = stream
+    self.type = type
+    self.place = place
+  }
+
+  /// The number of the next item.
+  package var next: Int { stream.count + 1 }
+
+  /// Whether anything still takes the items.
+  package var isRead: Bool { stream.isRead }
+
+  /// The name of the type that an item should have; nil if it has it.
+  package func mismatch(_ item: FlowValue) -> ByteString? { type.mismatch(item.plain) }
+
+  /// Whether an item can be written at once.
+  package var hasRoom: Bool { stream.hasRoom }
+
+  /// Writes an item, for which there is room.
+  package func write(_ item: FlowValue) { stream.put(item) }
+
+  /// Writes an item as soon as there is room, and then calls a function.
+  ///
+  /// - Returns: Ends the wait; then the item isn't written.
+  package func write(_ item: FlowValue, then: @escaping () -> Void) -> () -> Void {
+    let wait = StreamWait(place, isOver: then)
+    let stream = stream
+    let waiter = stream.whenRoom {
+      stream.put(item)
+      wait.end()
+    }
+    return {
+      stream.stopWaiting(waiter)
+      wait.abandon()
+    }
+  }
+}
