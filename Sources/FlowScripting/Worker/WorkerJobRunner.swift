@@ -54,7 +54,8 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       body: StandInBody(
         body, index: place.index, label: place.label, attempt: place.attempt,
         lineage: place.lineage, span: place.span,
-        endingError: place.endingError.map { $0.error(on: host) }, of: self))
+        endingError: place.endingError.map { $0.error(on: host) }, streams: place.streams, of: self)
+    )
     var data: [(ByteString, FlowValue)] = []
     for (name, value) in zip(place.keys, place.data.values) {
       data.append((name, try host.value(value, in: place.data)))
@@ -150,12 +151,15 @@ final class StandInBody: OpBody {
   private let lineage: UInt64
   private let span: SpanOrigin?
   private let endingError: FlowError?
+  /// The keys of the streams that it reads.
+  let streams: [ByteString]
   private weak var job: WorkerJobRunner?
 
   init(
     _ body: ScriptOpBody, index: Int, label: ByteString?, attempt: Int, lineage: UInt64,
-    span: SpanOrigin?, endingError: FlowError?, of job: WorkerJobRunner
+    span: SpanOrigin?, endingError: FlowError?, streams: [ByteString] = [], of job: WorkerJobRunner
   ) {
+    self.streams = streams
     self.body = body
     self.index = index
     self.label = label

@@ -67,6 +67,8 @@ package struct WorkerJob: Sendable {
     package let memory: Int?
     /// For a final step, the error with which its flow is ending.
     package var endingError: WireError?
+    /// The keys of the streams that it reads.
+    package var streams: [ByteString] = []
     /// The keys that it may read.
     package let visible: [ByteString]
     /// Those of them that have a value, which is at the same index of `data`.
@@ -120,6 +122,8 @@ package enum WorkerOrder: Sendable {
   case forget(code: UInt64)
   /// A limit that it has asked for is its own now, or why it can't be.
   case limit(request: UInt64, problem: ByteString?)
+  /// The reply to a request about a stream.
+  case stream(request: UInt64, StreamReply)
 }
 
 /// The report of a worker about the time since its last one.
@@ -136,9 +140,12 @@ package struct WorkerReport: Sendable {
   package var failures: [(name: ByteString, error: WireError)] = []
   /// Limits that its code wants, and those that it gives back.
   var limits: [LimitRequest] = []
+  /// Requests of its ops about streams.
+  var streams: [StreamRequest] = []
 
   package var isEmpty: Bool {
     jobs.isEmpty && returned.isEmpty && groups.isEmpty && failures.isEmpty && limits.isEmpty
+      && streams.isEmpty
   }
 
   /// The reason why a worker without work waits.

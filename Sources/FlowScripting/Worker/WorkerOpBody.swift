@@ -139,7 +139,15 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
   /// The worker's information about the op's place: its needs and, in a group, the contents of its
   /// item's bucket.
   private func place(_ context: OpContext) throws(FlowError) -> WorkerJob.OpPlace {
-    var visible = context.op.needs.map(\.name)
+    var visible: [ByteString] = []
+    var streams: [ByteString] = []
+    for need in context.op.needs {
+      if need.type.isStream, context.has(host.loop.keys.intern(need.name)) {
+        streams.append(need.name)
+      } else {
+        visible.append(need.name)
+      }
+    }
     if context.index > 0 {
       for entry in context.bucket.entries {
         let name = host.loop.keys.name(of: entry.key)
@@ -147,12 +155,14 @@ final class WorkerOpBody: LuaOpBody, ItemRunnerProvider, MemoryLimitedBody {
       }
     }
     let (keys, data) = try host.wire(visible, of: context.bucket)
-    return WorkerJob.OpPlace(
+    var place = WorkerJob.OpPlace(
       name: context.op.name, index: context.index, label: context.label,
       attempt: context.attempt, lineage: context.lineage, span: context.spanOrigin,
       grace: context.grace, memory: memory?.bytes,
       endingError: context.endingError.map { WireError($0, from: host) },
       visible: visible, keys: keys, data: data)
+    place.streams = streams
+    return place
   }
 
   /// The form of this op on the main thread: where it is executed is no part of its code.
@@ -189,7 +199,7 @@ extension WorkerOpBody: LuaCode {
 }
 
 /// An op that a worker executes, on the main loop.
-private final class WorkerExecution: WorkerTask {
+private final class WorkerExecution: StreamingTask {
   private let host: ScriptHost
   private let number: UInt64
   private let job: WorkerJob
@@ -243,6 +253,14 @@ private final class WorkerExecution: WorkerTask {
     }
   }
 
+  private lazy var streams = ExecutionStreams(host) { [unowned host] number, reply, worker in
+    host.workers.send(.stream(request: number, reply), to: worker)
+  }
+
+  func handle(_ request: StreamRequest, worker: Int) {
+    if let context { streams.handle(request, context, worker: worker) }
+  }
+
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
     if worker >= 0 { context?.log(error.message) }
     end(error)
@@ -251,6 +269,7 @@ private final class WorkerExecution: WorkerTask {
   private func end(_ error: FlowError?) {
     let ended = context
     context = nil
+    streams.end()
     ended?.end(error)
   }
 }

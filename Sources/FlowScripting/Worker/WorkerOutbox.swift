@@ -43,6 +43,9 @@ final class WorkerOutbox {
   /// Adds a limit that is wanted, or given back.
   func add(_ request: LimitRequest) { report.limits.append(request) }
 
+  /// Adds what an op wants of a stream.
+  func add(_ request: StreamRequest) { report.streams.append(request) }
+
   /// Whether it is time for a report; `time` is on the loop's clock. (While a virtual clock stands
   /// still, it is time when the worker has nothing more to do.)
   func isDue(at time: Int64) -> Bool {

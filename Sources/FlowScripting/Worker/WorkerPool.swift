@@ -348,6 +348,9 @@ package final class WorkerPool {
       loop.reportFailure(failure.error.error(on: host), name: failure.name)
     }
     for request in report.limits { handle(request, from: worker) }
+    for request in report.streams {
+      (tasks[request.job] as? any StreamingTask)?.handle(request, worker: worker)
+    }
     for events in report.groups { groups[events.id]?.group.handle(events, worker: worker) }
     guard workers[worker].isAlive else { return }
     while let first = workers[worker].closing.first, first.order <= report.taken {

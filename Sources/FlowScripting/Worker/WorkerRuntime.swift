@@ -95,6 +95,18 @@ final class WorkerRuntime {
       jobs.first { $0.value.execution === run }?.key ?? groups.first { $0.value.run === run }?.key
         ?? 0
     }
+    let streams = host.service { [unowned self] in
+      WorkerStreams(
+        { [unowned self] run in jobs.first { $0.value.execution === run }?.key },
+        send: { [unowned self] request in
+          outbox.add(request)
+          if outbox.isDue(at: loop.now()) { outbox.flush(groups.values) }
+        })
+    }
+    do { try StreamBindings.of(host).distant = streams } catch {
+      vm.close()
+      throw error
+    }
     clock?.wait = { [unowned self] in sleep(until: $0) }
     vm.onAttention = { [unowned self] in takeStops() }
     host.service { TemporaryFolders() }.onFolder = { [unowned self] path, run in
@@ -134,7 +146,7 @@ final class WorkerRuntime {
       if turn == .waiting {
         outbox.flush(groups.values, sleep: .busyElsewhere)
         _ = loop.turn(mayBlock: true)
-      } else if !hasWork || host.existing(WorkerLimits.self)?.isWaiting == true
+      } else if !hasWork || waitsForMainThread
         || !stalls.failNext(on: loop)
       {
         // Nothing here can continue. (Tasks that wait for nothing else have failed by now.)
@@ -152,6 +164,12 @@ final class WorkerRuntime {
     for failure in loop.takeUnobservedFailures() {
       outbox.add(failure.name, WireError(failure.error, from: host))
     }
+  }
+
+  /// Whether code waits for a reply.
+  private var waitsForMainThread: Bool {
+    host.existing(WorkerLimits.self)?.isWaiting == true
+      || host.existing(WorkerStreams.self)?.isWaiting == true
   }
 
   private var hasWork: Bool {
@@ -214,6 +232,8 @@ final class WorkerRuntime {
     case .forget(let code): functions[code] = nil
     case .limit(let request, let problem):
       host.existing(WorkerLimits.self)?.answer(request, problem)
+    case .stream(let request, let reply):
+      host.existing(WorkerStreams.self)?.answer(request, reply)
     }
   }
 
