@@ -7,7 +7,7 @@
 public struct OpData<Definition: OpDefinition> {
   /// The untyped context of the execution: its run, attempt, cleanups and so on.
   public let context: OpContext
-  private let definition: Definition
+  let definition: Definition
   private let schema: OpSchema
   private let inputs: OpInputs
 

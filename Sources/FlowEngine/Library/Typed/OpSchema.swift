@@ -18,10 +18,11 @@ final class OpSchema {
     let keys = definition.declaredKeys
     self.name = name
     inputs = keys.compactMap { $0 as? any InputKey }
-    outputs = keys.filter { !($0 is any InputKey) }
+    let read = keys.filter { $0 is any StreamInputKey }
+    outputs = keys.filter { !($0 is any InputKey) && !($0 is any StreamInputKey) }
     inputNames = inputs.map(\.name)
     outputNames = outputs.map(\.name)
-    needs = inputs.map { Self.declaration($0, of: name) }
+    needs = (inputs + read).map { Self.declaration($0, of: name) }
     gives = outputs.map { Self.declaration($0, of: name) }
     for keys in [needs, gives] where Set(keys.map(\.name)).count < keys.count {
       misuse("\(name) declares two inputs or two outputs under one name")
