@@ -4,6 +4,15 @@ import Testing
 /// Values keep their bits, subtypes and identity on every way.
 @Suite("Conversion and printing of values")
 struct ValueTests {
+  @Test("A value is printed as it is written, one with an identity by its type")
+  func printing() throws {
+    let vm = try LuaVM()
+    defer { vm.close() }
+    let values = try vm.call(
+      vm.load("return nil, true, 42, 1.5, 'a\\n\"b\"', {}, print", name: "=x"))
+    #expect("\(values)" == #"[nil, true, 42, 1.5, "a\n\"b\"", table, function]"#)
+  }
+
   @Test("Lists of strings of all short lengths keep their values", arguments: [1, 64, 65, 200])
   func listsOfShortStrings(count: Int) throws {
     let host = try TestHost()

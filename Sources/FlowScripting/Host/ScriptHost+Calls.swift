@@ -194,6 +194,26 @@ extension ScriptHost {
       ?? vm.object(in: value, types.machine)
   }
 
+  /// The op, flow or machine that a script has as a global variable.
+  ///
+  /// ```swift
+  /// let rule = try host.op(named: "RuleOp")
+  /// ```
+  ///
+  /// - Throws: A `FlowError` of kind `usage` when there is no such variable, or its value is something else.
+  public func op(named name: String) throws -> Op {
+    let value = try vm.global(name)
+    if let op = op(in: value) { return op }
+    if !value.isNil {
+      throw FlowError(.usage, "the global '\(name)' is no op (\(kindName(of: value)))")
+    }
+    let ops = try vm.pairs(of: vm.globals()).compactMap { key, value in
+      if case .string(let known) = key, op(in: value) != nil { known.description } else { nil }
+    }
+    let hint = NearestName.of(name, in: ops).map { " (did you mean '\($0)'?)" } ?? ""
+    throw FlowError(.usage, "the script has no global op '\(name)'\(hint)")
+  }
+
   /// The run in a value of a script; nil when it is something else.
   public func run(in value: LuaValue) -> Run? {
     isOwn(value) ? vm.object(in: value, types.run) : nil

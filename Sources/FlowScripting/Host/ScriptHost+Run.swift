@@ -14,7 +14,8 @@ extension ScriptHost {
   ///
   /// The script is executed like an op: it may wait, and what it starts and doesn't await is cancelled when
   /// it returns. It gets its data, a table, as its argument. Cancelling the calling task cancels the script,
-  /// also while it is busy. As many threads run as there are calls at a time.
+  /// also while it is busy. At most 64 scripts run at a time, with a thread each; further calls wait for the end of one,
+  /// without the scripts that a script calls by Swift code.
   ///
   /// - Parameters:
   ///   - script: The script, as a text or in a file; bytecode is refused.
@@ -55,11 +56,14 @@ extension ScriptHost {
       canceller: canceller ?? ScriptCanceller())
     call.canceller.begin(file: file, line: line)
     defer { call.canceller.end() }
+    let isFirst = !ScriptPlaces.isWithinScript
+    if isFirst { try await ScriptPlaces.shared.take() }
+    defer { if isFirst { ScriptPlaces.shared.release() } }
     let thread: LoopThread
     do throws(SystemError) { thread = try LoopThread(name: "script") } catch {
       throw .from(error)
     }
-    let context = TaskContext()
+    let context = ScriptPlaces.$isWithinScript.withValue(true) { TaskContext() }
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         thread.run { loop in
@@ -71,6 +75,62 @@ extension ScriptHost {
     }
     await thread.shutdown(grace: .zero)
     return try outcome.get()
+  }
+}
+
+/// The places of scripts that run on threads of their own: a limited number.
+private final class ScriptPlaces: Sendable {
+  static let shared = ScriptPlaces()
+  /// Whether Swift code of a script calls, which would wait for itself.
+  @TaskLocal static var isWithinScript = false
+
+  private struct State {
+    var free = 64
+    var last: UInt64 = 0
+    var waiting: [(number: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+  }
+  private let state = Locked(State())
+
+  /// Takes a place, or waits for one.
+  ///
+  /// - Throws: An error of kind `cancelled` when the calling task is cancelled meanwhile.
+  func take() async throws(FlowError) {
+    let number = state.withLock {
+      $0.last += 1
+      return $0.last
+    }
+    let isTaken = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let known = state.withLock { state -> Bool? in
+          if Task.isCancelled { return false }
+          if state.free > 0 {
+            state.free -= 1
+            return true
+          }
+          state.waiting.append((number, continuation))
+          return nil
+        }
+        if let known { continuation.resume(returning: known) }
+      }
+    } onCancel: {
+      let waiting = state.withLock { state in
+        state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }
+      }
+      waiting?.continuation.resume(returning: false)
+    }
+    if !isTaken { throw .cancelled() }
+  }
+
+  /// Gives a place to the one that has waited for the longest time.
+  func release() {
+    let next = state.withLock { state in
+      if state.waiting.isEmpty {
+        state.free += 1
+        return nil as CheckedContinuation<Bool, Never>?
+      }
+      return state.waiting.removeFirst().continuation
+    }
+    next?.resume(returning: true)
   }
 }
 

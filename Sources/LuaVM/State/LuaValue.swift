@@ -196,6 +196,20 @@ func withRawValues<Result>(
   }
 }
 
+extension LuaValue: CustomStringConvertible {
+  /// A text for logs: `nil`, `42`, `"text"`, and the type of anything that has an identity, such as `table`.
+  public var description: String {
+    switch self {
+    case .nil: "nil"
+    case .boolean(let boolean): "\(boolean)"
+    case .integer(let integer): "\(integer)"
+    case .number(let number): "\(number)"
+    case .string(let text): text.debugDescription
+    case .reference(let reference): reference.kind.name
+    }
+  }
+}
+
 extension LuaValue: Equatable {
   /// Whether two values are equal as `rawequal` of Lua compares them: an integer and a float by their
   /// mathematical values, strings by their bytes, tables, functions and objects by identity. No

@@ -197,6 +197,20 @@ struct EmbeddingTests {
     #expect(inner.loop.now() == 2_000_000_000)
   }
 
+  @Test("A program finds an op of a script by its global name")
+  func opsByName() throws {
+    let program = try ScriptProgram()
+    _ = try program.run(
+      "local flow = require 'flow' RuleOp = flow.op('RuleOp', print) all = flow.new('all') count = 1"
+    )
+    #expect(try program.host.op(named: "RuleOp").name == "RuleOp")
+    #expect(try program.host.op(named: "all") is Flow)
+    let misspelt = #expect(throws: FlowError.self) { try program.host.op(named: "RulesOp") }
+    #expect(misspelt?.message == "the script has no global op 'RulesOp' (did you mean 'RuleOp'?)")
+    let other = #expect(throws: FlowError.self) { try program.host.op(named: "count") }
+    #expect(other?.message == "the global 'count' is no op (number)")
+  }
+
   @Test("An object of one state is refused by another")
   func foreignObjects() throws {
     let one = try ScriptProgram()

@@ -29,6 +29,51 @@ struct ScriptRunTests {
     #expect(throws: FlowError.self) { try result.data("nothing", as: Int.self) }
   }
 
+  @Test("At most 64 scripts run at a time, without those that a script calls in Swift")
+  func threads() async throws {
+    // How many execute now, and at most.
+    let counts = Locked((now: 0, most: 0))
+    let errors = await withTaskGroup(of: FlowError?.self) { group in
+      for _ in 0..<200 {
+        group.addTask {
+          do throws(FlowError) {
+            _ = try await ScriptHost.run(script: "enter() again() leave()") { host in
+              try host.count(in: counts)
+            }
+            return nil
+          } catch {
+            return error
+          }
+        }
+      }
+      return await group.reduce(into: []) { if let error = $1 { $0.append(error) } }
+    }
+    #expect(errors.isEmpty, "\(errors.first as Any)")
+    let most = counts.withLock { $0.most }
+    #expect((2...64).contains(most))
+  }
+
+  @Test("Cancelling a call that waits for a thread ends it, and none is lost")
+  func cancelledWait() async throws {
+    let (open, opening) = AsyncStream<Void>.makeStream()
+    let busy = (0..<64).map { _ in
+      Task {
+        try await ScriptHost.run(script: "wait()") { host in
+          let wait = try host.makeAsyncFunction("wait") { for await _ in open {} }
+          try host.vm.setGlobal("wait", .reference(wait))
+        }
+      }
+    }
+    let waiting = Task { try await ScriptHost.run(script: "return 1") }
+    waiting.cancel()
+    await #expect(throws: FlowError.self) { try await waiting.value }
+    opening.finish()
+    for task in busy { _ = try await task.value }
+    for _ in 0..<65 {
+      #expect(try await ScriptHost.run(script: "return 1").value(as: Int.self) == 1)
+    }
+  }
+
   private struct Order: Codable, Equatable {
     struct Line: Codable, Equatable {
       var article: String
@@ -378,5 +423,24 @@ struct ScriptRunTests {
     }
     await scripts.shutdown()
     #expect(text.withLock { $0 } == "shown\nthread\n")
+  }
+}
+
+extension ScriptHost {
+  /// Registers functions that count how many scripts execute.
+  fileprivate func count(in counts: Locked<(now: Int, most: Int)>) throws {
+    let enter = try vm.makeFunction("enter") {
+      counts.withLock {
+        $0.now += 1
+        $0.most = max($0.most, $0.now)
+      }
+    }
+    let leave = try vm.makeFunction("leave") { counts.withLock { $0.now -= 1 } }
+    let again = try makeAsyncFunction("again") {
+      _ = try await ScriptHost.run(script: "return 1")
+    }
+    try vm.setGlobal("enter", .reference(enter))
+    try vm.setGlobal("leave", .reference(leave))
+    try vm.setGlobal("again", .reference(again))
   }
 }

@@ -69,6 +69,16 @@ extension Input {
   public init(object name: some FlowText) { self.init(name, ObjectForm<Content>.self, nil) }
 }
 
+extension Input {
+  /// Declares a key that must be present, unless its type is an optional.
+  public init(_ key: FlowKey<Content>) { self.init(key.name, key.form, nil) }
+
+  /// Declares a key that may be absent, with its default value.
+  public init(_ key: FlowKey<Content>, default defaultValue: Content) {
+    self.init(key.name, key.form, defaultValue)
+  }
+}
+
 /// An output that a typed op declares: a key of the data bucket with its Swift type.
 ///
 /// It must be set when the op ends, unless it is an optional: `Output<String?>("note")`. A type that
@@ -108,6 +118,11 @@ extension Output where Content: Codable {
 extension Output {
   /// Declares a key that the op gives, with a Swift object of any type; see `ObjectValue`.
   public init(object name: some FlowText) { self.init(name, ObjectForm<Content>.self) }
+}
+
+extension Output {
+  /// Declares a key that the op gives.
+  public init(_ key: FlowKey<Content>) { self.init(key.name, key.form) }
 }
 
 /// An input of any type.
