@@ -124,12 +124,12 @@ local function prove(plan)
       if not (node.is_list and node.raises) then check.equal(starts, wanted, node.name) end
     end
     if whole and node.blocked and not node.may_begin then check_skip(plan, node, seen.skips[node]) end
-    -- One that has failed leaves the value of a wrong type, as in a flow.
+    -- A failed op leaves its value of a wrong type in the data; ops of flows do, too.
     if node.fails == "type" and value == "text" then value = nil end
     if whole or value then check.same(value, node.value, node.name) end
     check.same(last and last[node.key], run.data[node.key], "the final step's " .. node.key)
   end
-  -- What has succeeded is undone when the graph doesn't succeed, the last one first.
+  -- The ops that succeeded are undone when the graph doesn't succeed, the last one first.
   for i, name in ipairs(undone) do
     local time = seen.finished[name]
     assert(run.state ~= "succeeded" and time, name .. " is undone")

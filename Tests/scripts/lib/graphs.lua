@@ -81,7 +81,7 @@ function graphs.plan(seed, options)
   return plan
 end
 
--- What nodes do one after another, in the order of their numbers: `state` (ok, failed, skipped), `value`, `raises` for
+-- The end of each node, one after another in the order of their numbers: `state` (ok, failed, skipped), `value`, `raises` for
 -- one that fails itself, `blocked` for one that others keep from being executed.
 function graphs.solve(plan)
   for number, node in ipairs(plan.nodes) do
