@@ -101,8 +101,8 @@ function graphs.solve(plan)
     for _, other in ipairs(node.after) do follow(other) end
     if node.pipe then
       local before = follow(node.pipe, true)
-      -- Its items start before that one has failed.
-      node.may_begin = before.state == "failed" and not before.blocked and not node.when
+      -- It begins before that one has failed, through any number of groups.
+      node.may_begin = before.state == "failed" and (not before.blocked or before.may_begin) and not node.when
     end
     node.blocked = result ~= "ok"
     node.sum = sum
