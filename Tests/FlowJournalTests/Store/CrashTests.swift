@@ -8,7 +8,7 @@
   @Suite("A crash at any point")
   struct CrashTests {
     /// How many failpoints `work` passes.
-    private static let count = 52
+    private static let count = 55
 
     /// Begins a run, and writes two small records and one with a file; each that is on the disk is noted in
     /// another file.
