@@ -101,7 +101,7 @@ struct StartTests {
     try expect("return mark(b), 1", .reference(table), "argument 1 7")
     try expect("return {}, b", .reference(table), "table 0")
     try expect("return mark {}", .reference(table), "table 7")
-    try expect("return mark(5)", .nil, "integer(5) 7")
+    try expect("return mark(5)", .nil, "5 7")
     try expect("return mark()", .nil, "nil 7")
     try expect("return mark(print)", .nil, "function 7")
     let marking = try host.load("return mark(5)")
