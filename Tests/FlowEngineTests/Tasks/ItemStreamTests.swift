@@ -50,6 +50,7 @@ struct ItemStreamTests {
   func ends() {
     let (ended, failed) = (ItemStream(limit: 8), ItemStream(limit: 8))
     let readers = [ended.makeReader(), failed.makeReader()]
+    defer { for reader in readers { reader.close() } }
     for stream in [ended, failed] { stream.put(.integer(1)) }
     ended.end()
     failed.end(FlowError(.error, "gone"))

@@ -35,6 +35,9 @@ final class ItemFeed: TaskOwner, TaskObserver {
     made.observe(self)
   }
 
+  // The stream and its reader refer to each other.
+  deinit { if stream != nil { reader.close() } }
+
   /// Whether the items come from a stream of the graph.
   var isOfStream: Bool { stream == nil }
 
