@@ -184,7 +184,11 @@ final class ExecutionStreams {
         reply(number, next(of: input, name), worker)
       }
     case .write(let name, let value, let batch):
-      let item = (try? host.value(value, in: batch)) ?? .null
+      let item: FlowValue
+      do { item = try host.value(value, in: batch) } catch {
+        let error = host.flowError(thrown: error, op: nil)
+        return reply(number, .failed(WireError(error, from: host)), worker)
+      }
       switch context.output(host.loop.keys.intern(name)) {
       case .failure(let error): reply(number, .refused(error.message, argument: nil), worker)
       case .success(let output):

@@ -24,12 +24,7 @@ run:await()
 effect(run.data.binary .. #run.data.reports)
 ]]
 
-local function runs(status, words, ...)
-  local result = script:run(words)
-  check.equal(result.status, status, result.stderr)
-  script:expect_effects(...)
-  return result.stderr
-end
+local function runs(...) return script:expect(...) end
 
 -- The op that fails stops the group, and a run that continues executes what hadn't finished.
 runs(1, { "--keep", environment = { FAIL = "PublishOp" } }, "CheckoutOp", "LintOp", "BuildOp", "PublishOp")

@@ -26,12 +26,7 @@ local run = flow.graph("import", { max_concurrent = 1 }):gives { sum = "integer"
 run:await()
 ]]
 
-local function runs(status, words, ...)
-  local result = script:run(words)
-  check.equal(result.status, status, result.stderr)
-  script:expect_effects(...)
-  return result.stderr
-end
+local function runs(...) return script:expect(...) end
 
 runs(1, { "--keep", environment = { FAIL = "3", SECOND = "2" } }, "WriteOp", "ItemOp1", "ItemOp2", "ItemOp3")
 -- The writer begins again; only what hadn't finished executes.

@@ -43,12 +43,7 @@ local run = flow.new("ship"):add(BuildOp)
 if os.getenv "USE" then effect("used " .. run.data.image) end
 ]]
 
-local function runs(status, words, ...)
-  local result = script:run(words)
-  check.equal(result.status, status, result.stderr)
-  script:expect_effects(...)
-  return result.stderr
-end
+local function runs(...) return script:expect(...) end
 
 check.contains(runs(1, { "--only", "UploadOp" }), "there is no run of", "execute it with --keep first")
 runs(1, { "--keep", environment = { OFFLINE = 1 } }, "BuildOp", "UploadOp1 shop:17 1", "UploadOp2 shop:17 1",

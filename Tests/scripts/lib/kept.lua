@@ -85,4 +85,12 @@ function kept:expect_effects(...)
   check.equal(table.concat(found, " "), table.concat(wanted, " "))
 end
 
+-- Runs it, and compares its status and its effects; returns what it wrote to stderr.
+function kept:expect(status, words, ...)
+  local result = self:run(words)
+  check.equal(result.status, status, result.stderr)
+  self:expect_effects(...)
+  return result.stderr
+end
+
 return kept
