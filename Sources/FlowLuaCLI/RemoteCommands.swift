@@ -66,7 +66,7 @@ struct RemoteCommands {
       } then: {
         result = $0
       }
-      _ = host.loop.run { result != nil || host.vm.hasRequest || starter?.isGone == true }
+      _ = host.loop.turn { result != nil || host.vm.hasRequest || starter?.isGone == true }
       switch result {
       case nil where starter?.isGone == true: return 0
       case nil: return 128 + flowsystem_termination_signal()
@@ -124,7 +124,7 @@ struct RemoteCommands {
     let loop = FlowEventLoop()
     var result: Result<[RemoteNodes.Answer], FlowError>?
     loop.perform({ try await RemoteNodes.ask(settings, on: loop) }, then: { result = $0 })
-    _ = loop.run { result != nil }
+    _ = loop.turn { result != nil }
     switch result {
     case nil: return 1
     case .failure(let error)?:

@@ -78,7 +78,7 @@ struct RunMetricsSinkTests {
   func pendingRunsAreActive() {
     let lines = lines { loop in
       let run = SleepOp(.seconds(60)).start(on: loop)
-      _ = loop.run(until: { loop.turn(mayBlock: false) == .waiting })
+      _ = loop.turn(until: { loop.turn(mayBlock: false) == .waiting })
       #expect(MeasuredValues.current?.lines.contains("flow.runs.active: 1.0") == true)
       run.cancel()
     }

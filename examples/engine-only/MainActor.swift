@@ -24,5 +24,5 @@ import FlowEngine
     url = (try? await run.value)?.string("url") ?? "nothing"
     print("awaited on the main actor: \(url ?? "")")
   }
-  _ = loop.run { url != nil }
+  _ = loop.turn { url != nil }
 }

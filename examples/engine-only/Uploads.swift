@@ -7,9 +7,9 @@ func runUploads() {
   let flow = Flow("signup") {
     LoginOp()
     Grouped(UploadOp(), over: "images", into: "urls", maxConcurrent: 2)
-    Case("plan", "pro") { WelcomeOp(name: "pro") }
+    FlowCase("plan", "pro") { WelcomeOp(name: "pro") }
     Otherwise { WelcomeOp(name: "guest") }
-    Parallel {
+    FlowParallel {
       checksum
       Op("ReportOp") { await Screen.shared.show($0.bucket.value("urls", as: [String].self) ?? []) }
     }

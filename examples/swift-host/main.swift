@@ -12,7 +12,7 @@ func run(_ path: String, on host: ScriptHost) throws -> Run? {
   let results = try host.vm.call(script)
   // The script and all that it has started run here.
   host.runToEnd()
-  return results.first.flatMap { host.run(in: $0) }
+  return results.first.flatMap { host.startedRun(in: $0) }
 }
 
 let shop = Shop()

@@ -8,7 +8,7 @@ import LuaVM
 
 // Nothing runs this code.
 var loop: FlowEventLoop { fatalError() }
-var mailbox: Mailbox { fatalError() }
+var mailbox: LoopMailbox { fatalError() }
 var op: Op { fatalError() }
 var flow: Flow { fatalError() }
 var run: Run { fatalError() }
@@ -46,7 +46,7 @@ struct Transfer {}
 
 struct MyNavigator: TransitionNavigator {
   func navigate(
-    _ transition: Transition<MyStep>, to step: MyStep, state: MyState, context: OpContext
+    _ transition: MachineTransition<MyStep>, to step: MyStep, state: MyState, context: OpContext
   ) async throws -> MyResult { .tariffs }
 }
 

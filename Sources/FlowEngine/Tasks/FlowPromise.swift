@@ -16,7 +16,7 @@ public final class FlowPromise<Success> {
   private let settled: Sent<ContextTask<Success>>
   private let claim: Claim
   private let identity: FlowEventLoop.Identity
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   /// Ends with this context at the latest.
   private let work: ExternalWork?
 
@@ -155,7 +155,7 @@ final class Sent<Content>: @unchecked Sendable {
 
   /// Releases the content on the thread of the mailbox's loop; when that loop is shut down, here,
   /// because nothing runs there any more.
-  func sendHome(_ mailbox: Mailbox) {
+  func sendHome(_ mailbox: LoopMailbox) {
     if !mailbox.postIfOpen({ _ in self.takeContent() }) { takeContent() }
   }
 

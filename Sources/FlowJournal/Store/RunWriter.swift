@@ -13,7 +13,7 @@ final class RunWriter: @unchecked Sendable {
   /// The number by which the loop finds what waits for the writes.
   let completions: UInt64
   private let target: RunTarget
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   private let monitor = Monitor()
   private let session: RunSession
   /// Whether the session is in use.
@@ -29,7 +29,7 @@ final class RunWriter: @unchecked Sendable {
   private var thread: pthread_t?
 
   init(
-    _ target: RunTarget, mailbox: Mailbox, completions: UInt64
+    _ target: RunTarget, mailbox: LoopMailbox, completions: UInt64
   ) {
     self.target = target
     session = RunSession(target)

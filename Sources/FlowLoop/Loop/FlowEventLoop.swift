@@ -60,7 +60,7 @@ public final class FlowEventLoop: ThreadConfined {
   /// The source of the time.
   @usableFromInline package let timeSource: any TimeSource
   /// The way for other threads to pass work to the loop.
-  public let mailbox = Mailbox()
+  public let mailbox = LoopMailbox()
   /// The client, which ends with the loop.
   // A constant: the engine reads it for each run, and a variable of another module would be checked
   // for exclusive access.
@@ -299,7 +299,7 @@ public final class FlowEventLoop: ThreadConfined {
   private func rest() -> Turn { programs?.continueAll() == true ? .worked : .idle }
 
   /// Turns until `done` returns true; false when nothing can come any more.
-  public func run(until done: () -> Bool) -> Bool {
+  public func turn(until done: () -> Bool) -> Bool {
     while !done() {
       if turn(mayBlock: true) == .idle { return done() }
     }

@@ -67,7 +67,7 @@ final class Poller {
   }
 
   func add(
-    _ descriptor: Int32, reading: Bool, writing: Bool, _ job: any LoopJob, mailbox: Mailbox
+    _ descriptor: Int32, reading: Bool, writing: Bool, _ job: any LoopJob, mailbox: LoopMailbox
   ) throws(SystemError) -> DescriptorWatch {
     if epoll < 0 {
       try mailbox.open()

@@ -6,7 +6,7 @@
 // The monitor guards the jobs and the flags; the loop is touched on its own thread only.
 public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
   private let identity: FlowEventLoop.Identity
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   private let monitor = Monitor()
   private var jobs: [UnownedJob] = []
   /// Whether something will run the jobs.

@@ -26,7 +26,7 @@ public final class LoopThread: Sendable {
   /// The name of the thread, in errors and for the system, which shows its first 15 bytes.
   public var name: String { core.name }
   /// The way for other threads to pass work to the loop.
-  public let mailbox: Mailbox
+  public let mailbox: LoopMailbox
   /// Runs the code of actors on the thread; see `FlowActor`.
   public let executor: LoopExecutor
 
@@ -56,7 +56,7 @@ public final class LoopThread: Sendable {
   /// - Returns: Whether the thread takes the work: not after a shutdown has begun. Work that was taken shortly
   ///   before may still be dropped by the end of the thread.
   @discardableResult
-  public func run(_ work: @escaping @Sendable (FlowEventLoop) -> Void) -> Bool {
+  public func post(_ work: @escaping @Sendable (FlowEventLoop) -> Void) -> Bool {
     core.phase == .running && mailbox.postIfOpen(work)
   }
 
@@ -111,7 +111,7 @@ package final class LoopThreadCore: @unchecked Sendable {
   private let storedPhase = Atomic<Phase>(.running)
   private var thread: pthread_t?
   private var loop: FlowEventLoop?
-  private var mailbox: Mailbox?
+  private var mailbox: LoopMailbox?
   private var startError: SystemError?
   private var makeLoop: (@Sendable () -> FlowEventLoop)?
   private var hasEnded = false
@@ -149,14 +149,14 @@ package final class LoopThreadCore: @unchecked Sendable {
 
   func start(
     _ makeLoop: @escaping @Sendable () -> FlowEventLoop
-  ) throws(SystemError) -> (Mailbox, LoopExecutor) {
+  ) throws(SystemError) -> (LoopMailbox, LoopExecutor) {
     self.makeLoop = makeLoop
     do throws(SystemError) {
       try SignalFreeThread.start(stackSize: SignalFreeThread.mainStackSize) { [self] in work() }
     } catch {
       throw SystemError("no thread for '\(ByteString(name))': \(error.message)", code: error.code)
     }
-    let made: (mailbox: Mailbox?, executor: LoopExecutor?) = monitor.locked {
+    let made: (mailbox: LoopMailbox?, executor: LoopExecutor?) = monitor.locked {
       while mailbox == nil, startError == nil { monitor.wait() }
       return (mailbox, startedExecutor)
     }

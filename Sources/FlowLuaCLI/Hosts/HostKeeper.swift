@@ -43,7 +43,7 @@ final class HostKeeper {
     } else {
       server?.begin(on: loop) { [unowned self] in serverIsReady($0) }
     }
-    _ = loop.run { hasEnded }
+    _ = loop.turn { hasEnded }
     return 0
   }
 

@@ -140,7 +140,7 @@ enum SpanExport {
     let left = max(.milliseconds(1), Duration.nanoseconds(end - loop.now()))
     let run = Flow("export").add(op, retry: policy).with(timeout: left).start(on: loop)
     run.markObserved()
-    _ = loop.run(until: { run.isConcluded })
+    _ = loop.turn(until: { run.isConcluded })
     for event in run.events where event.kind == .retry { attempts = event.attempt + 1 }
     guard let error = run.error else { return body }
     if attempts == 1 { throw error }

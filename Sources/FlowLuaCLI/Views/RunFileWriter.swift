@@ -236,7 +236,7 @@ enum GraphFileWriter {
     let request = ProcessRequest(["dot", "-Tsvg"], stdin: dot)
     var outcome: Result<ProcessResult, FlowError>?
     loop.startProcess(request) { outcome = $0 }
-    _ = loop.run { outcome != nil }
+    _ = loop.turn { outcome != nil }
     switch outcome {
     case .success(let result)? where result.status == 0 && result.signal == nil:
       return result.stdout

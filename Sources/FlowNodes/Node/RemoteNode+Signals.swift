@@ -13,7 +13,7 @@ extension RemoteNode {
   package func run(onRequest: () -> Void, _ say: (ByteString) -> Void) {
     var requests = 0
     while !hasEnded {
-      let isOver = !host.loop.run { [host] in hasEnded || host.vm.hasRequest }
+      let isOver = !host.loop.turn { [host] in hasEnded || host.vm.hasRequest }
       if isOver { return }
       guard host.takeRequest() != nil else { continue }
       requests += 1

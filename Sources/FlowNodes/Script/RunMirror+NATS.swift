@@ -54,7 +54,7 @@ private final class NATSMirror: MirrorConnection {
   ) throws(FlowError) -> Value {
     var result: Result<Value, FlowError>?
     loop.perform(body) { result = $0 }
-    _ = loop.run { result != nil }
+    _ = loop.turn { result != nil }
     guard let result else {
       throw FlowError(.error, "the connection to the server of NATS has ended")
     }
@@ -100,7 +100,7 @@ private final class NATSMirror: MirrorConnection {
   private func pause() {
     var isOver = false
     loop.schedule(after: Self.pause) { isOver = true }
-    _ = loop.run { isOver }
+    _ = loop.turn { isOver }
   }
 
   func last(of run: MirroredRun) throws(FlowError) -> MirroredBytes? {
@@ -178,7 +178,7 @@ private final class NATSMirror: MirrorConnection {
     let timer = loop.schedule(
       at: loop.now().later(by: Self.silence)
     ) { isOver = true }
-    _ = loop.run { isOver || heard.count == runs.count }
+    _ = loop.turn { isOver || heard.count == runs.count }
     timer.cancel()
     // Without a connection silence says nothing.
     guard !isDeaf || heard.count == runs.count else {

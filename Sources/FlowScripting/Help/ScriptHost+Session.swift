@@ -48,7 +48,7 @@ extension ScriptHost {
       rounds -= 1
       for task in tasks.all { task.cancel(reason: reason) }
       let additions = tasks.additions
-      while !loop.run(until: { tasks.isEmpty || tasks.additions != additions }) {
+      while !loop.turn(until: { tasks.isEmpty || tasks.additions != additions }) {
         guard stalls.failNext(on: loop, among: tasks) else { return }
       }
     }

@@ -25,7 +25,7 @@ public final class ScriptCanceller: @unchecked Sendable {
   /// Set while the host is open. Called with the lock held: `detach` takes it away before the state is
   /// released, and the call only sends a signal.
   private var attention: LuaAttention?
-  private var mailbox: Mailbox?
+  private var mailbox: LoopMailbox?
   /// The alarm that repeats the signal; only its own action replaces and releases it.
   private var repetition: LuaAlarm?
   /// Whether it belongs to a host, or to one that is about to be made; and how many it has belonged to.
@@ -59,7 +59,7 @@ public final class ScriptCanceller: @unchecked Sendable {
 
   /// Cancels because of another error, such as a time limit's, which stops everything.
   package func cancel(_ error: FlowError, host number: Int? = nil) {
-    let mailbox = monitor.locked { () -> Mailbox? in
+    let mailbox = monitor.locked { () -> LoopMailbox? in
       if let number, !isTaken || number != hosts { return nil }
       if request == nil { request = error }
       return self.mailbox
@@ -76,7 +76,7 @@ public final class ScriptCanceller: @unchecked Sendable {
       })
   }
 
-  private func wake(_ mailbox: Mailbox?) {
+  private func wake(_ mailbox: LoopMailbox?) {
     // For a host that waits.
     if let mailbox {
       mailbox.post { [self] _ in host(of: mailbox)?.takeCancellation(isInCode: false) }
@@ -88,7 +88,7 @@ public final class ScriptCanceller: @unchecked Sendable {
   func takeNotice() { monitor.locked { hasNotice = false } }
 
   /// The host, if its mailbox is this one; on its thread. A later host may run on another one.
-  private func host(of mailbox: Mailbox) -> ScriptHost? {
+  private func host(of mailbox: LoopMailbox) -> ScriptHost? {
     monitor.locked { self.mailbox === mailbox ? host : nil }
   }
 

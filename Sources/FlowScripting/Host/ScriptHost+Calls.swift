@@ -61,7 +61,7 @@ extension ScriptHost {
     }
     task.begin()
     current = outer
-    try await task.finish(cancelsTask: true)
+    try await task.wait(cancelsTask: true)
     if let error = task.error { throw error }
     return calls.end(id) ?? []
   }
@@ -125,7 +125,7 @@ extension ScriptHost {
   private func runToEnd(_ task: AnyFlowTask, for code: CodeInPlace) {
     var isStopping = false
     while !task.isConcluded {
-      let canContinue = loop.run(until: {
+      let canContinue = loop.turn(until: {
         task.isConcluded || vm.hasRequest
           || !isStopping && (vm.isEnclosureStopped || code.stopError != nil)
       })
@@ -215,7 +215,7 @@ extension ScriptHost {
   }
 
   /// The run in a value of a script; nil when it is something else.
-  public func run(in value: LuaValue) -> Run? {
+  public func startedRun(in value: LuaValue) -> Run? {
     isOwn(value) ? vm.object(in: value, types.run) : nil
   }
 

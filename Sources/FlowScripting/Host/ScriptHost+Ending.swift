@@ -46,7 +46,7 @@ extension ScriptHost {
     while !isIdle {
       // An op that ignores the first stop is ended by the second.
       isIdle =
-        !loop.run(until: { hasRequest || ending.isTerminating }) && !endsForMessages()
+        !loop.turn(until: { hasRequest || ending.isTerminating }) && !endsForMessages()
         && !stalls.failNext(on: loop)
       switch takeRequest() {
       case .termination:
@@ -120,7 +120,7 @@ extension ScriptHost {
       for task in loop.pendingTasks where task.id > newest { task.stop(error) }
       newest = loop.newestTask
       // Programs without an op or a task have their grace, too.
-      while !loop.run(until: { [loop] in
+      while !loop.turn(until: { [loop] in
         loop.newestTask != newest || (loop.pendingTaskCount == 0 && !loop.areProgramsEnding)
       }),
         stalls.failNext(on: loop)

@@ -66,7 +66,7 @@ extension ScriptHost {
     let context = ScriptPlaces.$isWithinScript.withValue(true) { TaskContext() }
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        thread.run { loop in
+        thread.post { loop in
           context.run { continuation.resume(returning: call.execute(on: loop)) }
         }
       }

@@ -133,7 +133,7 @@ public final class ScriptHost {
   ///   - vm: The state. The permissions of its configuration are also those for the module.
   ///   - loop: The loop on which everything runs.
   /// - Throws: A `LuaError` when memory runs out or the state is closed, and a `FlowError` when the loop
-  ///   has no descriptor and the system gives none; see `Mailbox.open`.
+  ///   has no descriptor and the system gives none; see `LoopMailbox.open`.
   public convenience init(vm: LuaVM, loop: FlowEventLoop = FlowEventLoop()) throws {
     try self.init(vm: vm, loop: loop, isWorker: false)
   }

@@ -33,7 +33,7 @@ extension ScriptHost: LuaScheduler {
         wait.fail(raise(.cancelled()))
       } else if isMain, let error = waitsInPlace.cancellation.take() {
         wait.fail(raise(error))
-      } else if loop.run(until: {
+      } else if loop.turn(until: {
         wait.isReady || hasRequest || vm.isAskedToStop
           || !isCleanup && ending.isTerminating || !isSpared && code.stopError != nil
           || isMain && waitsInPlace.cancellation != nil

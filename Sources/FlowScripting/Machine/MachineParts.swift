@@ -34,11 +34,11 @@ final class StepPart {
 final class HandlerPart {
   /// nil for `next`.
   let event: ByteString?
-  let transition: Transition<ByteString>
+  let transition: MachineTransition<ByteString>
   /// The place where it was written.
   let position: ByteString
 
-  init(_ event: ByteString?, _ transition: Transition<ByteString>, _ position: ByteString) {
+  init(_ event: ByteString?, _ transition: MachineTransition<ByteString>, _ position: ByteString) {
     self.event = event
     self.transition = transition
     self.position = position
@@ -87,7 +87,9 @@ struct MachinePartBindings {
     }
   }
 
-  private func answer(_ call: LuaCall, _ transition: Transition<ByteString>) throws -> LuaAnswer {
+  private func answer(_ call: LuaCall, _ transition: MachineTransition<ByteString>) throws
+    -> LuaAnswer
+  {
     call.answer(.reference(try host.vm.transitionTable(transition.kindName, transition.step)))
   }
 }
@@ -101,7 +103,7 @@ extension LuaVM {
   }
 
   /// The transition in a value of a script; nil if there is none.
-  func transition(in value: LuaValue) throws -> Transition<ByteString>? {
+  func transition(in value: LuaValue) throws -> MachineTransition<ByteString>? {
     guard case .reference(let table) = value, table.kind == .table,
       case .string(let kind) = try field("kind", of: table)
     else { return nil }
@@ -118,7 +120,7 @@ extension LuaVM {
 
 extension Arguments {
   /// A transition.
-  fileprivate func transition(_ index: Int) throws -> Transition<ByteString> {
+  fileprivate func transition(_ index: Int) throws -> MachineTransition<ByteString> {
     guard let transition = try host.vm.transition(in: try call.value(place(index))) else {
       throw wrong(
         index, expected: "transition (flow.forward, flow.back or flow.stay)")

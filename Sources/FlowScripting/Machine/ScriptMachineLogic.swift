@@ -128,7 +128,7 @@ final class ScriptMachineLogic: MachineLogic {
   // MARK: Functions
 
   func perform(
-    _ transition: Transition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
+    _ transition: MachineTransition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     if let navigate {
       do {

@@ -162,7 +162,7 @@ extension ScriptHost {
       (
         "summary",
         try function { host, call in
-          guard let run = host.run(in: try call.value(1)) else { return call.answer(.nil) }
+          guard let run = host.startedRun(in: try call.value(1)) else { return call.answer(.nil) }
           return call.answer(.string(run.summary(SummaryOptions(full: true))))
         }
       ),

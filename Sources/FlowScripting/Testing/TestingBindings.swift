@@ -139,7 +139,7 @@ struct TestingBindings {
   private func runToEnd(_ run: Run, for code: CodeInPlace) -> EarlyEnd? {
     var stalls = StallPass(times: 2)
     // An op that ignores the first stop is ended by the second.
-    while !host.loop.run(until: { run.isConcluded || host.vm.isEnclosureStopped || code.hasToLook }
+    while !host.loop.turn(until: { run.isConcluded || host.vm.isEnclosureStopped || code.hasToLook }
     ),
       stalls.failNext(on: host.loop)
     {}

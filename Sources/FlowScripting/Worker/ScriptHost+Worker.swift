@@ -229,14 +229,14 @@ extension ScriptHost {
   func closeRemote(isTerminated: Bool) {
     guard let remote else { return }
     remote.close(isTerminated: isTerminated)
-    _ = loop.run { remote.hasEnded }
+    _ = loop.turn { remote.hasEnded }
   }
 
   /// Closes the host, for a process that ends next, as `closeRemote`.
   package func closeAtExit() {
     let remote = remote
     close()
-    if let remote { _ = loop.run { remote.hasEnded } }
+    if let remote { _ = loop.turn { remote.hasEnded } }
   }
 }
 

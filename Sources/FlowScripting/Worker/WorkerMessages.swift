@@ -214,7 +214,7 @@ final class WorkerChannel: @unchecked Sendable {
   /// is released, and the call only sends a signal.
   private var attention: LuaAttention?
   /// Set while its loop exists.
-  private var mailbox: Mailbox?
+  private var mailbox: LoopMailbox?
   private var isWoken = false
 
   // MARK: For the main thread
@@ -292,19 +292,19 @@ final class WorkerChannel: @unchecked Sendable {
 
   /// The mailbox by which the caller has to wake the worker once it has released the lock; nil when the
   /// worker is or will be awake.
-  private func takeWake() -> Mailbox? {
+  private func takeWake() -> LoopMailbox? {
     guard let mailbox, !isWoken else { return nil }
     isWoken = true
     return mailbox
   }
 
   /// Wakes a worker, without the lock.
-  private func post(_ mailbox: Mailbox?) { mailbox?.post { _ in } }
+  private func post(_ mailbox: LoopMailbox?) { mailbox?.post { _ in } }
 
   // MARK: For the worker
 
   /// Marks the worker as reachable.
-  func begin(_ mailbox: Mailbox, _ attention: LuaAttention) {
+  func begin(_ mailbox: LoopMailbox, _ attention: LuaAttention) {
     monitor.locked {
       self.mailbox = mailbox
       self.attention = attention

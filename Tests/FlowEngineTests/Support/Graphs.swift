@@ -97,7 +97,7 @@ enum Graphviz {
     var request = ProcessRequest([ByteString(try #require(path)), "-Tsvg"])
     request.input = .bytes(graph)
     let task = ProcessTask(request, check: false, on: loop)
-    _ = loop.run(until: { task.isConcluded })
+    _ = loop.turn(until: { task.isConcluded })
     let result = try #require(task.result)
     let (picture, message) = (result.stdout.description, result.stderr.description)
     // It writes to stderr what it doesn't like, such as a label that is no UTF-8.

@@ -9,7 +9,7 @@ final class ScriptedLogic: MachineLogic {
   var bodies: [Int: Body] = [:]
   var reducer: ((FlowValue, FlowValue) throws -> Reduction<FlowValue, FlowValue>)?
   var emitter: ((FlowValue, FlowValue) throws -> ByteString?)?
-  var provider: ((ByteString, FlowValue, FlowValue) throws -> Transition<ByteString>?)?
+  var provider: ((ByteString, FlowValue, FlowValue) throws -> MachineTransition<ByteString>?)?
   /// Seconds that each function takes.
   var wait = 0.0
   private(set) var cancelled = 0
@@ -54,7 +54,7 @@ final class ScriptedLogic: MachineLogic {
   }
 
   func perform(
-    _ transition: Transition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
+    _ transition: MachineTransition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     answer(call) { [bodies] in .result(try bodies[step]?(state, call) ?? .null) }
   }
@@ -102,8 +102,8 @@ final class ScriptedLogic: MachineLogic {
 
 /// A transition after a step: `.on("e", .forward(to: "b"))`, `.next(.back(to: nil))`.
 enum After {
-  case on(ByteString, Transition<ByteString>)
-  case next(Transition<ByteString>)
+  case on(ByteString, MachineTransition<ByteString>)
+  case next(MachineTransition<ByteString>)
 }
 
 /// Builds machines from names and closures.
@@ -119,12 +119,12 @@ struct MachineScript {
   private mutating func handlers(_ after: [After]) -> [MachineHandler] {
     after.map { after in
       places += 1
-      let (event, transition): (Int?, Transition<ByteString>)
+      let (event, transition): (Int?, MachineTransition<ByteString>)
       switch after {
       case .on(let name, let next): (event, transition) = (logic.events.add(name, name: name), next)
       case .next(let next): (event, transition) = (nil, next)
       }
-      let numbered: Transition<Int> =
+      let numbered: MachineTransition<Int> =
         switch transition {
         case .forward(let to): .forward(to: logic.step(to))
         case .back(let to): .back(to: to.map { logic.step($0) })

@@ -89,7 +89,7 @@ struct WaitCycleTests {
     defer { loop.shutdown() }
     let run = Op("AOp") { context in
       try await context.sleep(for: .seconds(1))
-      try await context.run.finish()
+      try await context.run.wait()
     }.start(on: loop)
     let clock = FlowTask.withDelay(.seconds(10), on: loop)
     loop.runUntilIdle()

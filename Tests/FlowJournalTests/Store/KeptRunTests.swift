@@ -85,7 +85,7 @@ struct KeptRunTests {
         }
       }
     }
-    _ = loop.run { calls.count == 64 }
+    _ = loop.turn { calls.count == 64 }
     #expect(calls == Array(0..<64))
     #expect(run.transactions == 2)
     run.close()

@@ -58,7 +58,7 @@ extension KeptRun {
   func writeAndWait(_ record: OpRecord, on loop: FlowEventLoop) -> FlowError? {
     var result: FlowError??
     write(record) { result = .some($0) }
-    _ = loop.run { result != nil }
+    _ = loop.turn { result != nil }
     return result ?? nil
   }
 }

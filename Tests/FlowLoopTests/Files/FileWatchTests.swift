@@ -12,7 +12,7 @@ struct FileWatchTests {
         isDone = true
         if case .success(let change?) = outcome { found.append(change) } else { hasEnded = true }
       }
-      _ = loop.run { isDone }
+      _ = loop.turn { isDone }
     }
     return found
   }

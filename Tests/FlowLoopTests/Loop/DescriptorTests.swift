@@ -45,10 +45,10 @@ struct DescriptorTests {
 // Unchecked: the loop's thread alone reads and writes whether it has arrived.
 private final class Mail: @unchecked Sendable {
   private(set) var hasArrived = false
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   private let external: ExternalWork
 
-  init(_ mailbox: Mailbox) {
+  init(_ mailbox: LoopMailbox) {
     self.mailbox = mailbox
     external = mailbox.begin()
   }

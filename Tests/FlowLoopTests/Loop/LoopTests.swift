@@ -49,7 +49,7 @@ struct LoopTests {
       if !isDue { loop.enqueue(again) }
     }
     loop.enqueue(again)
-    #expect(loop.run { isDue })
+    #expect(loop.turn { isDue })
     loop.runUntilIdle()
   }
 
@@ -62,14 +62,14 @@ struct LoopTests {
     // During a wait for something else.
     loop.scheduleAside(after: .seconds(0.001)) { count += 1 }
     loop.schedule(after: .seconds(1000)) {}
-    #expect(loop.run { count == 1 })
+    #expect(loop.turn { count == 1 })
     // While jobs keep adding jobs.
     func again() {
       if count < 2 { loop.enqueue(again) }
     }
     loop.enqueue(again)
     loop.scheduleAside(after: .seconds(0.001)) { count += 1 }
-    #expect(loop.run { count == 2 })
+    #expect(loop.turn { count == 2 })
     loop.scheduleAside(after: .zero) { count += 1 }.cancel()
     loop.shutdown()
     #expect(!loop.scheduleAside(after: .zero) { count += 1 }.isPending)
@@ -90,7 +90,7 @@ struct LoopTests {
     work.end()
     work.end()
     #expect(loop.mailbox.externalWork == 0)
-    #expect(loop.run { false } == false)
+    #expect(loop.turn { false } == false)
   }
 
   @Test("Posts from threads arrive in order of each thread")
@@ -105,7 +105,7 @@ struct LoopTests {
       pthread_create(&thread, nil, { runPoster($0) }, Unmanaged.passRetained(poster).toOpaque())
       threads.append(thread)
     }
-    #expect(loop.run { box.isComplete })
+    #expect(loop.turn { box.isComplete })
     for thread in threads { pthread_join(thread, nil) }
     box.read { received = $0 }
     #expect(received == Array(repeating: Array(0..<1000), count: 3))
@@ -121,7 +121,7 @@ struct LoopTests {
     let poster = Poster(loop.mailbox, 0, box)
     var thread = pthread_t()
     pthread_create(&thread, nil, { runPoster($0) }, Unmanaged.passRetained(poster).toOpaque())
-    #expect(loop.run { box.count(0) == 1000 })
+    #expect(loop.turn { box.count(0) == 1000 })
     timeOfPost = loop.now()
     pthread_join(thread, nil)
     #expect(timeOfPost == 0)
@@ -155,12 +155,12 @@ private final class Received: @unchecked Sendable {
 }
 
 private final class Poster: Sendable {
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   private let number: Int
   private let received: Received
   private let work: ExternalWork
 
-  init(_ mailbox: Mailbox, _ number: Int, _ received: Received) {
+  init(_ mailbox: LoopMailbox, _ number: Int, _ received: Received) {
     self.mailbox = mailbox
     self.number = number
     self.received = received

@@ -53,7 +53,7 @@ struct WatchTests {
     reader.watch = try loop.watch(pipe.ends[0], reader)
     #expect(loop.turn(mayBlock: false) == .waiting)
     pipe.write("hello")
-    #expect(loop.run { reader.received.count == 5 })
+    #expect(loop.turn { reader.received.count == 5 })
     pipe.closeWriter()
     loop.runUntilIdle()
     #expect(reader.received == Array("hello".utf8))
@@ -102,7 +102,7 @@ struct WatchTests {
       pipe.closeWriter()
       let deadline = loop.deadline(after: .seconds(1))
       let limit = loop.schedule(at: deadline) {}
-      #expect(loop.run { reader.watch?.isActive == false })
+      #expect(loop.turn { reader.watch?.isActive == false })
       #expect(loop.now() < deadline)
       limit.cancel()
     }
@@ -119,7 +119,7 @@ struct WatchTests {
     var timeOfTimer: Int64?
     loop.schedule(at: 1_000_000_000) { timeOfTimer = loop.now() }
     pipe.write("x")
-    #expect(loop.run { !reader.received.isEmpty })
+    #expect(loop.turn { !reader.received.isEmpty })
     #expect(loop.now() == 0)
     pipe.closeWriter()
     loop.runUntilIdle()
@@ -138,7 +138,7 @@ struct WatchTests {
       if reader.received.isEmpty { loop.enqueue(again) }
     }
     loop.enqueue(again)
-    #expect(loop.run { !reader.received.isEmpty })
+    #expect(loop.turn { !reader.received.isEmpty })
     reader.watch?.end()
   }
 
@@ -153,10 +153,10 @@ struct WatchTests {
     let flag = Flag()
     loop.mailbox.post { _ in flag.isSet = true }
     work.end()
-    #expect(loop.run { flag.isSet })
+    #expect(loop.turn { flag.isSet })
     var isDue = false
     loop.schedule(at: loop.now() + 1_000_000) { isDue = true }
-    #expect(loop.run { isDue })
+    #expect(loop.turn { isDue })
     #expect(reader.calls == 0)
     reader.watch?.end()
     #expect(loop.turn(mayBlock: true) == .idle)

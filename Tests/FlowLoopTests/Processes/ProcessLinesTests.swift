@@ -83,7 +83,7 @@ struct ProcessLinesTests {
     #expect(end() == nil)
     while reader.take(lines) {
       let count = reader.lines.count
-      _ = loop.run { reader.lines.count > count || reader.hasEnded }
+      _ = loop.turn { reader.lines.count > count || reader.hasEnded }
     }
     #expect(reader.lines.count == 30_000)
     lines.close()
@@ -99,7 +99,7 @@ struct ProcessLinesTests {
     let (child, end) = start(loop, "head -c 500000 /dev/zero; echo; exec sleep 20")
     let (lines, reader) = (child.makeLines(), Reader())
     lines.open()
-    _ = loop.run { meter.held > 500_000 || end() != nil }
+    _ = loop.turn { meter.held > 500_000 || end() != nil }
     #expect(meter.held > 500_000)
     _ = reader.take(lines)
     #expect(reader.lines.map(\.count) == [500_000] && meter.held == 0)
@@ -115,7 +115,7 @@ struct ProcessLinesTests {
     let (child, end) = start(loop, "exec head -c 50000000 /dev/zero")
     let (lines, reader) = (child.makeLines(), Reader())
     lines.open()
-    while reader.take(lines) { _ = loop.run { reader.hasEnded || !reader.lines.isEmpty } }
+    while reader.take(lines) { _ = loop.turn { reader.hasEnded || !reader.lines.isEmpty } }
     loop.runUntilIdle()
     guard case .stopped(let reason, _)? = end() else {
       Issue.record("the program wasn't stopped: \(String(describing: end()))")
@@ -149,7 +149,7 @@ struct ProcessLinesTests {
     let reader = Reader()
     lines.open()
     _ = reader.take(lines)
-    _ = loop.run { !reader.lines.isEmpty }
+    _ = loop.turn { !reader.lines.isEmpty }
     lines.close()
     loop.runUntilIdle()
     #expect(reader.lines == ["1"])

@@ -178,7 +178,7 @@ extension FlowEventLoop {
     var isLate = false
     let timer = schedule(after: .seconds(seconds)) { isLate = true }
     defer { timer.cancel() }
-    _ = run { done() || isLate }
+    _ = turn { done() || isLate }
     if !done() { Issue.record("nothing happened for \(seconds) s", sourceLocation: place) }
   }
 

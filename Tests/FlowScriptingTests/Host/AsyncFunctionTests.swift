@@ -66,7 +66,7 @@ struct AsyncFunctionTests {
       local SecondOp = flow.op("SecondOp", function(ctx) ctx:set("b", store:load(1)) store:touch() end)
       return FirstOp:start(), SecondOp:start()
       """)
-    let runs = value.compactMap { program.host.run(in: $0) }
+    let runs = value.compactMap { program.host.startedRun(in: $0) }
     for run in runs { try run.wait() }
     #expect(runs.first?.data.string("a") == "item 2")
     #expect(runs.last?.data.string("b") == "item 1")
@@ -93,7 +93,7 @@ struct AsyncFunctionTests {
     let value = try program.run(
       "local waits = ... return flow.op('FailOp', function() fail(waits) end):start()",
       .boolean(waits))
-    let run = try #require(program.host.run(in: value[0]))
+    let run = try #require(program.host.startedRun(in: value[0]))
     try run.waitUntilEnd()
     #expect(run.error?.underlying is Missing)
     #expect(program.host.unobservedFailures().map(\.name) == ["FailOp"])
@@ -110,7 +110,7 @@ struct AsyncFunctionTests {
       run:cancel()
       return run
       """)
-    let run = try #require(program.host.run(in: value[0]))
+    let run = try #require(program.host.startedRun(in: value[0]))
     program.host.runToEnd()
     #expect(run.state == .cancelled)
     #expect(store.log == ["begin 100", "cancelled 100"])
@@ -118,7 +118,7 @@ struct AsyncFunctionTests {
       """
       return flow.op("SlowOp", function() load(50) end):with { timeout = 3 }:start()
       """)
-    let slow = try #require(program.host.run(in: timed[0]))
+    let slow = try #require(program.host.startedRun(in: timed[0]))
     program.host.runToEnd()
     #expect(slow.error?.kind == .timeout)
     #expect(store.log.suffix(2) == ["begin 50", "cancelled 50"])

@@ -15,7 +15,7 @@ struct ClosingTests {
     #expect(!program.vm.isOpen)
     for value in values {
       #expect(program.host.op(in: value) == nil)
-      #expect(program.host.run(in: value) == nil)
+      #expect(program.host.startedRun(in: value) == nil)
       guard case .reference(let reference) = value else { continue }
       #expect(throws: LuaError.self) { try program.vm.call(reference) }
       #expect(throws: LuaError.self) { try program.vm.pairs(of: reference) }
@@ -35,10 +35,10 @@ struct ClosingTests {
       local waiting = flow.op("WaitOp", function() flow.exec({ "sleep", "100" }):await() end):start()
       return waiting, flow.ops.ExecOp({ "sleep", "100" }):start()
       """)
-    let run = try #require(program.host.run(in: values[1]))
+    let run = try #require(program.host.startedRun(in: values[1]))
     let other = ProcessTask(ProcessRequest(["cat"], stdin: "x"), on: loop)
     program.host.close()
-    #expect(loop.run { run.isConcluded })
+    #expect(loop.turn { run.isConcluded })
     #expect(run.error?.message == "cancelled: the host of the script was closed")
     loop.runUntilIdle()
     #expect(other.result?.stdout == "x")
@@ -49,7 +49,7 @@ struct ClosingTests {
     let program = try ScriptProgram()
     let value = try program.run(
       "return flow.op('FailOp', function(ctx) ctx:set('x', {}) ctx:fail('no') end):run()")
-    let run = try #require(program.host.run(in: value[0]))
+    let run = try #require(program.host.startedRun(in: value[0]))
     program.host.close()
     #expect(run.error?.message == "no")
     #expect(run.summary().description.contains("[FailOp] DidFinish: withError: no"))
@@ -67,7 +67,7 @@ struct ClosingTests {
         flow.op("SelfOp", function(ctx) ctx.run:wait() end):start(),
         flow.new("callback"):will_start(function() flow.sleep(5) end):start()
       """)
-    let runs = values.compactMap { program.host.run(in: $0) }
+    let runs = values.compactMap { program.host.startedRun(in: $0) }
     #expect(runs.count == 3)
     program.host.close()
     program.loop.runUntilIdle()
@@ -161,7 +161,7 @@ struct ClosingTests {
       // Each registered one holds the host, which holds it.
       if let flow { program.host.register(flow) }
       if let op { program.host.register(op) }
-      run = program.host.run(in: values[2])
+      run = program.host.startedRun(in: values[2])
       #expect(op != nil && flow != nil && run != nil)
     }
     #expect(host == nil)

@@ -38,14 +38,14 @@ struct EmbeddingTests {
     program.host.logsWaits = true
     let value = try program.run(
       "return flow.op('NapOp', function(ctx) flow.sleep(2) ctx:fail 'tired' end):start()")
-    let run = try #require(program.host.run(in: value[0]))
+    let run = try #require(program.host.startedRun(in: value[0]))
     try run.waitUntilEnd()
     #expect(run.timeline().description.contains("\"name\":\"NapOp\""))
     #expect(
       run.trace().description.contains(
         "\"cat\":\"wait\",\"args\":{\"path\":\"NapOp\",\"for\":\"sleep\""))
     #expect(run.report().description.contains("tired"))
-    #expect(program.host.run(in: value[0])?.error?.message == "tired")
+    #expect(program.host.startedRun(in: value[0])?.error?.message == "tired")
   }
 
   @Test("A Swift program exports the spans of a run, as a part of its own trace")
@@ -56,7 +56,7 @@ struct EmbeddingTests {
     let id = "4bf92f3577b34da6a3ce929d0e0e4736"
     program.host.loop.trace = TraceContext(traceparent: "00-\(id)-00f067aa0ba902b7-01")
     let value = try program.run("return flow.op('NapOp', function() flow.sleep(2) end):start()")
-    let run = try #require(program.host.run(in: value[0]))
+    let run = try #require(program.host.startedRun(in: value[0]))
     let open = program.host.otlp(of: run)
     #expect(open.hasPrefix("{\"resourceSpans\""))
     try run.wait()
@@ -80,7 +80,7 @@ struct EmbeddingTests {
       end)
       return flow.new("asked"):add(WaitOp):start { question = "why" }
       """)
-    let run = try #require(program.host.run(in: value[0]))
+    let run = try #require(program.host.startedRun(in: value[0]))
     #expect(run.state == .pending)
     try run.wait()
     #expect(run.state == .succeeded)
@@ -136,7 +136,7 @@ struct EmbeddingTests {
       try run.wait()
       #expect(run.data.integer("b") == Int64(number) + 1)
     }
-    #expect(program.host.run(in: value[0]) == nil)
+    #expect(program.host.startedRun(in: value[0]) == nil)
   }
 
   @Test("An object of the engine is one and the same value in scripts")
@@ -150,7 +150,7 @@ struct EmbeddingTests {
       program.host.value(of: run))
     #expect(same == "true")
     #expect(program.host.op(in: try program.host.value(of: flow)) === flow)
-    #expect(program.host.run(in: try program.host.value(of: run)) === run)
+    #expect(program.host.startedRun(in: try program.host.value(of: run)) === run)
   }
 
   @Test("runToEnd runs until everything has settled and reports failures")

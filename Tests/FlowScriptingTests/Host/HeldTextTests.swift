@@ -150,7 +150,7 @@ struct HeldTextTests {
     let filler = String(repeating: "x", count: 300)
     for number in 0..<3_000 {
       let token = "token-\(number)-\(filler)"
-      let run = op.start(on: program.loop, data: ["token": Secret(token)])
+      let run = op.start(on: program.loop, data: ["token": FlowSecret(token)])
       try run.waitUntilEnd()
       try #require(run.error == nil)
       try #require(
@@ -167,7 +167,7 @@ struct HeldTextTests {
     let program = try program()
     let before = held(program)
     let run = Op("IdleOp") { _ in }.start(
-      on: program.loop, data: ["token": Secret(String(repeating: "x", count: 100_000))])
+      on: program.loop, data: ["token": FlowSecret(String(repeating: "x", count: 100_000))])
     #expect(held(program) - before > 200_000)
     withExtendedLifetime(run) {}
   }

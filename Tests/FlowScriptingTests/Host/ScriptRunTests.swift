@@ -117,14 +117,15 @@ struct ScriptRunTests {
           :run { key = data.inner.list[1] }.data.size
         """,
       data: [
-        "key": Secret("sk-12345"), "inner": ["list": [Secret("sk-678").flowValue]] as FlowValue,
-        "table": Secret(["a", "b"]),
+        "key": FlowSecret("sk-12345"),
+        "inner": ["list": [FlowSecret("sk-678").flowValue]] as FlowValue,
+        "table": FlowSecret(["a", "b"]),
       ]
     ) { try $0.vm.setGlobal("flow", .reference($0.module)) }
-    #expect(try result.value(as: Secret<String>.self).value == "sk-12345")
+    #expect(try result.value(as: FlowSecret<String>.self).value == "sk-12345")
     #expect(try result.value(1, as: Int.self) == 6)
     #expect(try result.data("text", as: String.self) == "<redacted><redacted>")
-    #expect(try result.data("table", as: Secret<[String]>.self).value == ["a", "b"])
+    #expect(try result.data("table", as: FlowSecret<[String]>.self).value == ["a", "b"])
     #expect(result.data.flowValue["inner"]?["list"]?[0]?.isSecret == true)
   }
 
@@ -168,7 +169,7 @@ struct ScriptRunTests {
         """
         return require "flow".op("SetOp", function(ctx) ctx:set("t", { f = print }) end):start()
         """, name: "=x")
-      let run = try #require(try host.vm.call(chunk).first.flatMap { host.run(in: $0) })
+      let run = try #require(try host.vm.call(chunk).first.flatMap { host.startedRun(in: $0) })
       // The compiler refuses to send it otherwise.
       nonisolated(unsafe) let data: InitialData = ["t": try #require(run.data["t"])]
       do { _ = try await ScriptHost.run(script: "return 1", data: data) } catch {

@@ -68,7 +68,9 @@ struct ScriptThreadTests {
       """
     let answer = try await scripts.perform { host in
       let chunk = try host.vm.load(source, name: "=script")
-      guard let run = try host.vm.call(chunk).first.flatMap(host.run(in:)) else { return Int64(0) }
+      guard let run = try host.vm.call(chunk).first.flatMap(host.startedRun(in:)) else {
+        return Int64(0)
+      }
       return try await run.value.integer("answer") ?? 0
     }
     #expect(answer == 42)
@@ -92,6 +94,6 @@ private actor Counter: FlowActor {
 
   func run() async throws {
     let op = Op("CountOp") { _ in self.assumeIsolated { $0.count += 1 } }
-    try await op.start(on: loop).finish()
+    try await op.start(on: loop).wait()
   }
 }

@@ -7,7 +7,7 @@ import Testing
 struct ScriptMachineTests {
   private struct Doubling: TransitionNavigator, StateReducer, TransitionProvider {
     func navigate(
-      _ transition: Transition<String>, to step: String, state: Int, context: OpContext
+      _ transition: MachineTransition<String>, to step: String, state: Int, context: OpContext
     ) async throws -> Int {
       try await context.sleep(for: .seconds(1))
       return state
@@ -19,7 +19,7 @@ struct ScriptMachineTests {
 
     func transition(
       from step: String, result: Int, state: Int
-    ) async throws -> Transition<String>? {
+    ) async throws -> MachineTransition<String>? {
       step == "once" ? .forward(to: "twice") : nil
     }
   }

@@ -19,7 +19,7 @@ struct MessageTests {
       end)
       return flow.new("ask"):add(AskOp):start()
       """)
-    run = try #require(program.host.run(in: value[0]))
+    run = try #require(program.host.startedRun(in: value[0]))
   }
 
   @Test("A run takes messages in their order, each once, and drops those of another type")

@@ -38,7 +38,7 @@ struct FoundationValueTests {
     let text = try encoder.encode(value)
     #expect(String(decoding: text, as: UTF8.self) == #"{"a":[1,2.5,true,"x",null],"b":{}}"#)
     #expect(try JSONDecoder().decode(FlowValue.self, from: text) == value)
-    #expect(throws: EncodingError.self) { try encoder.encode(["s": Secret("hidden")]) }
+    #expect(throws: EncodingError.self) { try encoder.encode(["s": FlowSecret("hidden")]) }
     #expect(throws: EncodingError.self) { try encoder.encode(FlowValue.secret("hidden")) }
     #expect(try encoder.encode(["x" as ByteString]) == Data(#"["x"]"#.utf8))
   }

@@ -8,7 +8,7 @@
 package final class ConfinedValue: @unchecked Sendable {
   private var value: FlowValue
   private let owner: FlowEventLoop.Identity
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
 
   /// Confines a value to a loop: it is released on that loop's thread.
   package init(_ value: FlowValue, on loop: FlowEventLoop) {

@@ -73,10 +73,11 @@ extension FlowValue {
   }
 }
 
-/// A secret in Swift: `Flow("signup").data(["password": Secret("123456")])`.
+/// A secret in Swift: `Flow("signup").data(["password": FlowSecret("123456")])`.
 ///
 /// A declaration of this type accepts plain values and secrets alike.
-public struct Secret<Wrapped: FlowValueConvertible>: FlowValueConvertible, CustomStringConvertible,
+public struct FlowSecret<Wrapped: FlowValueConvertible>: FlowValueConvertible,
+  CustomStringConvertible,
   CustomReflectable
 {
   public static var flowTypeName: String { Wrapped.flowTypeName }
@@ -103,7 +104,7 @@ public struct Secret<Wrapped: FlowValueConvertible>: FlowValueConvertible, Custo
 }
 
 /// Coded as a secret by `FlowValueEncoder` and `FlowValueDecoder`; any other encoder gets an error.
-extension Secret: Codable where Wrapped: Codable {
+extension FlowSecret: Codable where Wrapped: Codable {
   public init(from decoder: any Decoder) throws {
     value = try Wrapped(from: decoder)
   }

@@ -4,10 +4,10 @@
 /// let signup = Flow("signup") {
 ///   LoginOp()
 ///   Grouped(UploadOp(), over: "images", into: "urls")
-///   Case("plan", "pro") { ProOp() }
-///   Case(where: { ($0.integer("seats") ?? 0) > 5 }) { TeamOp() }
+///   FlowCase("plan", "pro") { ProOp() }
+///   FlowCase(where: { ($0.integer("seats") ?? 0) > 5 }) { TeamOp() }
 ///   Otherwise { FreeOp() }
-///   Parallel { MailOp(); AuditOp() }
+///   FlowParallel { MailOp(); AuditOp() }
 ///   Finally { CloseOp() }
 /// }
 /// ```
@@ -49,7 +49,7 @@ public enum FlowBuilder {
   }
 }
 
-/// Builds the list of ops in a `Parallel` or `Finally`.
+/// Builds the list of ops in a `FlowParallel` or `Finally`.
 @resultBuilder
 public enum OpListBuilder {
   /// An op, or a class of ops.
@@ -95,7 +95,7 @@ extension Flow {
       let isJoined =
         switch component {
         // A case after `Otherwise` starts a new block.
-        case is Case: problemOfCase() != nil
+        case is FlowCase: problemOfCase() != nil
         case is Otherwise, is Finally: false
         default: problemOfCombine() == nil
         }
@@ -107,7 +107,7 @@ extension Flow {
   /// Adds the steps in the braces of a branch.
   fileprivate func addBranch(_ components: [any FlowComponent]) {
     for component in components {
-      if component is Case || component is Otherwise {
+      if component is FlowCase || component is Otherwise {
         misuse("flow '\(name)': cases don't nest: put a flow inside a case instead")
       }
       component.add(to: self)
@@ -155,7 +155,7 @@ public struct Grouped: FlowComponent {
 }
 
 /// A branch, taken when its condition holds and no earlier case is taken; see `Flow.case`.
-public struct Case: FlowComponent {
+public struct FlowCase: FlowComponent {
   private enum Condition {
     case equals(ByteString, ByteString)
     case predicate(any CasePredicate)
@@ -209,10 +209,10 @@ public struct Otherwise: FlowComponent {
 ///
 /// ```swift
 /// let flow = Flow("notify") {
-///   Parallel { MailOp(); AuditOp() }
+///   FlowParallel { MailOp(); AuditOp() }
 /// }
 /// ```
-public struct Parallel: FlowComponent {
+public struct FlowParallel: FlowComponent {
   private let ops: [Op]
 
   /// The ops that are executed at the same time.

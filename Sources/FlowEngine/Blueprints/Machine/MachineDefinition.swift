@@ -94,7 +94,7 @@ package struct MachineHandler {
   /// The event's number; nil for the transition that is made without an event.
   package let event: Int?
   /// The transition.
-  package let transition: Transition<Int>
+  package let transition: MachineTransition<Int>
   /// The place where it was written; see `MachineLogic.position(of:)`.
   package let place: Int
 
@@ -104,7 +104,7 @@ package struct MachineHandler {
   ///   - event: The number of the event; nil for the transition that is made without an event.
   ///   - transition: The transition.
   ///   - place: The place where it was written; see `MachineLogic.position`.
-  package init(on event: Int?, _ transition: Transition<Int>, place: Int = -1) {
+  package init(on event: Int?, _ transition: MachineTransition<Int>, place: Int = -1) {
     self.event = event
     self.transition = transition
     self.place = place

@@ -28,7 +28,7 @@ package protocol MachineLogic: CodeHolder {
   /// Performs a step whose action is `logic`, or any step with a navigator. Its answer is
   /// `.result`.
   func perform(
-    _ transition: Transition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
+    _ transition: MachineTransition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer?
   /// Performs a step with a test's replacement function. Its answer is `.result`.
   func perform(
@@ -91,7 +91,7 @@ package enum MachineAnswer {
   /// only.
   case event(MachineEvent?)
   /// The answer of `transition`: the next transition; nil ends the machine with its state.
-  case transition(Transition<Int>?)
+  case transition(MachineTransition<Int>?)
   /// The function failed, and the machine fails with it.
   case failed(FlowError)
 }
@@ -107,7 +107,7 @@ package enum MachineEvent {
 /// A move of a machine from one step to the next.
 ///
 /// Source: the seed's `forward(to:)` and `back(to:)` (FlowKit).
-public enum Transition<Step> {
+public enum MachineTransition<Step> {
   /// To a step, which is added to the history.
   case forward(to: Step)
   /// To an earlier step of the history, which is cut there: the latest such step before the present
@@ -135,7 +135,7 @@ public enum Transition<Step> {
   }
 
   /// This transition with the step converted by `convert`.
-  package func map<Other>(_ convert: (Step) -> Other) -> Transition<Other> {
+  package func map<Other>(_ convert: (Step) -> Other) -> MachineTransition<Other> {
     switch self {
     case .forward(let step): .forward(to: convert(step))
     case .back(let step): .back(to: step.map(convert))
@@ -144,8 +144,8 @@ public enum Transition<Step> {
   }
 }
 
-extension Transition: Sendable where Step: Sendable {}
-extension Transition: Equatable where Step: Equatable {}
+extension MachineTransition: Sendable where Step: Sendable {}
+extension MachineTransition: Equatable where Step: Equatable {}
 
 /// The effect of a step's result on a machine's state.
 ///

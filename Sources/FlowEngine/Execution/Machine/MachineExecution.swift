@@ -28,7 +28,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @exclusivity(unchecked) var state: FlowValue = .null
   @exclusivity(unchecked) private var result: FlowValue = .null
   /// How the present step was entered.
-  @exclusivity(unchecked) private var transition: Transition<Int> = .stay
+  @exclusivity(unchecked) private var transition: MachineTransition<Int> = .stay
   @exclusivity(unchecked) private var history = MachineHistory()
   @exclusivity(unchecked) private var transitionCount = 0
   /// The run of the present step.
@@ -517,7 +517,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     }
   }
 
-  private func takeTransition(_ next: Transition<Int>, _ event: Int?, _ place: Int) {
+  private func takeTransition(_ next: MachineTransition<Int>, _ event: Int?, _ place: Int) {
     let from = step
     switch next {
     case .forward(let target):
@@ -560,7 +560,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   /// Whether only the decision was requested; then the machine has ended.
   @inline(__always)
-  private func isDecided(_ next: Transition<Int>) -> Bool {
+  private func isDecided(_ next: MachineTransition<Int>) -> Bool {
     guard let decide else { return false }
     decide(.go(next, state))
     end(nil)

@@ -175,7 +175,7 @@ public final class MachineOp: Op {
 /// The decision after a step of a machine.
 public enum MachineDecision<Step, State, Output> {
   /// A transition, with the new state.
-  case go(Transition<Step>, State)
+  case go(MachineTransition<Step>, State)
   /// The machine ends with this result.
   case finish(Output)
   /// The previous step's result is taken again.

@@ -380,7 +380,7 @@ extension LoopThread {
   ) async throws -> Success {
     if isShuttingDown { throw shutdownError }
     do {
-      return try await mailbox.run(operation)
+      return try await mailbox.perform(operation)
     } catch is CancellationError where isShuttingDown && !Task.isCancelled {
       throw shutdownError
     }

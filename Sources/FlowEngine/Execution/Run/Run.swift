@@ -87,9 +87,6 @@ public final class Run: FlowTask<DataBucket> {
   /// Whether the loop's monitors are notified of it: no op of another run has started it.
   private var isMonitored = false
 
-  /// The data of the run, like `data`.
-  public var bucket: DataBucket { data }
-
   package override var title: ByteString { name }
 
   init(_ op: Op, on loop: FlowEventLoop, name: ByteString, sinks: [any EventSink]) {
@@ -157,7 +154,7 @@ public final class Run: FlowTask<DataBucket> {
   /// - Throws: A `FlowError` of kind `stalled` when the run was stalled: nothing could make it end.
   public func waitUntilEnd() throws(FlowError) {
     while !isConcluded {
-      if !loop.run(until: { isConcluded }), !failStalled() {
+      if !loop.turn(until: { isConcluded }), !failStalled() {
         // For example in a body of this very run.
         throw FlowError(.stalled, "stalled: nothing can end this wait")
       }

@@ -11,7 +11,7 @@
 /// try await service.run()
 /// ```
 public final class LoopService: Sendable {
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   /// Kept for the service; nil for a loop that the program runs itself.
   private let thread: LoopThread?
   private let operation: LoopOperation<Void>
@@ -66,7 +66,7 @@ public final class LoopService: Sendable {
   ///   - grace: How long the operation and what runs on the loop may continue after a shutdown has begun.
   ///   - operation: The work, on the loop's thread. A shutdown cancels it after the grace.
   public convenience init(
-    on mailbox: Mailbox, reason: some FlowText = "shutting down" as ByteString,
+    on mailbox: LoopMailbox, reason: some FlowText = "shutting down" as ByteString,
     grace: Duration = .zero,
     _ operation: @escaping LoopOperation<Void>
   ) {
@@ -75,7 +75,7 @@ public final class LoopService: Sendable {
 
   /// Makes a service; `interrupt` stops code that keeps the loop from taking a stop.
   package init(
-    on mailbox: Mailbox, of thread: LoopThread?, reason: ByteString, grace: Duration,
+    on mailbox: LoopMailbox, of thread: LoopThread?, reason: ByteString, grace: Duration,
     interrupt: @escaping @Sendable (_ reason: ByteString) -> Void = { _ in },
     _ operation: @escaping LoopOperation<Void>
   ) {
@@ -98,7 +98,7 @@ public final class LoopService: Sendable {
   public func run() async throws {
     let task = state.withLock { state -> Task<Void, any Error>? in
       if state.isShuttingDown { return nil }
-      let task = Task { try await mailbox.run { loop in try await self.perform(on: loop) } }
+      let task = Task { try await mailbox.perform { loop in try await self.perform(on: loop) } }
       state.task = task
       return task
     }
@@ -153,9 +153,9 @@ public final class LoopService: Sendable {
     guard isEnding else { return }
     // In a task of its own: a cancellation stops what it waits for.
     let task = Task { [mailbox] in
-      try await mailbox.run { loop in
+      try await mailbox.perform { loop in
         while let next = loop.pendingTasks.first, !self.state.withLock({ $0.isStopped }) {
-          try await next.finish()
+          try await next.wait()
         }
       }
     }
@@ -176,7 +176,7 @@ public final class LoopService: Sendable {
   /// Stops what the operation has left. In a task of its own, which nobody cancels.
   private func stopLoop() async {
     let task = Task { [mailbox, reason] in
-      try await mailbox.run { loop in try await loop.cancelPending(reason: reason) }
+      try await mailbox.perform { loop in try await loop.cancelPending(reason: reason) }
     }
     // A loop that is shut down has nothing to stop.
     _ = await task.result
@@ -197,7 +197,7 @@ extension FlowEventLoop {
       if newestTask > newest { rounds -= 1 }
       for task in pendingTasks where task.id > newest { task.cancel(reason: reason) }
       newest = newestTask
-      try await next.finish()
+      try await next.wait()
     }
   }
 }

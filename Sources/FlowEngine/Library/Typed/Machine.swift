@@ -305,7 +305,7 @@ public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: Transit
 
   public nonisolated(nonsending) func transition(
     from step: Builder.Step, result: Builder.StepResult, state: Builder.State
-  ) async throws -> Transition<Builder.Step>? {
+  ) async throws -> MachineTransition<Builder.Step>? {
     let event = try await dsl.emitter?(result, state)
     let names = transitions
     guard let number = names.names.number(of: step) else { return nil }
@@ -338,7 +338,7 @@ struct NamedTransitions<Step: Hashable, Event: Hashable> {
   }
 
   mutating func add(
-    _ step: Step?, _ handlers: [(event: Event?, transition: Transition<Step>)],
+    _ step: Step?, _ handlers: [(event: Event?, transition: MachineTransition<Step>)],
     isFinal: Bool = false
   ) {
     let number = step.map { self.number(of: $0) }

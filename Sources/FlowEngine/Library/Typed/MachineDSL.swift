@@ -93,22 +93,22 @@ extension MachineDSLBuilder {
 
   /// The transition on an event.
   public static func on(
-    _ event: Event, _ transition: () -> Transition<Step>
+    _ event: Event, _ transition: () -> MachineTransition<Step>
   ) -> MachineDSLHandler<Self> { MachineDSLHandler(event: event, transition: transition()) }
 
   /// The transition when there is no event.
-  public static func next(_ transition: () -> Transition<Step>) -> MachineDSLHandler<Self> {
+  public static func next(_ transition: () -> MachineTransition<Step>) -> MachineDSLHandler<Self> {
     MachineDSLHandler(event: nil, transition: transition())
   }
 
   /// A move to a step.
-  public static func forward(to step: Step) -> Transition<Step> { .forward(to: step) }
+  public static func forward(to step: Step) -> MachineTransition<Step> { .forward(to: step) }
 
   /// A move to an earlier step of the history or, without a step, to the previous one.
-  public static func back(to step: Step? = nil) -> Transition<Step> { .back(to: step) }
+  public static func back(to step: Step? = nil) -> MachineTransition<Step> { .back(to: step) }
 
   /// A move to the same step again.
-  public static func stay() -> Transition<Step> { .stay }
+  public static func stay() -> MachineTransition<Step> { .stay }
 }
 
 extension MachineDSL: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
@@ -128,7 +128,7 @@ public enum MachineDSLPart<Builder: MachineDSLBuilder> {
 /// One transition after a step.
 public struct MachineDSLHandler<Builder: MachineDSLBuilder> {
   let event: Builder.Event?
-  let transition: Transition<Builder.Step>
+  let transition: MachineTransition<Builder.Step>
 }
 
 /// Builds a list of parts or handlers. `if` and `for` are evaluated when the machine is made.

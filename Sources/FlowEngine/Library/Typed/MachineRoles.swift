@@ -19,7 +19,7 @@ public protocol TransitionNavigator<Step, StepResult, State> {
   /// - Returns: The result of the step.
   /// - Throws: The error that the machine is to fail with.
   nonisolated(nonsending) func navigate(
-    _ transition: Transition<Step>, to step: Step, state: State, context: OpContext
+    _ transition: MachineTransition<Step>, to step: Step, state: State, context: OpContext
   ) async throws -> StepResult
 }
 
@@ -55,7 +55,7 @@ public protocol TransitionProvider<Step, StepResult, State> {
   /// The transition after a step; nil when the machine ends with its state. May wait.
   nonisolated(nonsending) func transition(
     from step: Step, result: StepResult, state: State
-  ) async throws -> Transition<Step>?
+  ) async throws -> MachineTransition<Step>?
 }
 
 /// A reducer that is a closure.
@@ -98,7 +98,7 @@ public struct DeclarativeNavigator<Step: Hashable, StepResult, State>: Transitio
   }
 
   public nonisolated(nonsending) func navigate(
-    _ transition: Transition<Step>, to step: Step, state: State, context: OpContext
+    _ transition: MachineTransition<Step>, to step: Step, state: State, context: OpContext
   ) async throws -> StepResult {
     guard let body = bodies[step] else {
       throw FlowError.usage("nothing performs step '\(ByteString(String(describing: step)))'")

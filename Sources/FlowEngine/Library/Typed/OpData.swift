@@ -21,23 +21,23 @@ public struct OpData<Definition: OpDefinition> {
   }
 
   /// The value of an input.
-  public subscript<Content>(dynamicMember path: KeyPath<Definition, Input<Content>>) -> Content {
+  public subscript<Content>(dynamicMember path: KeyPath<Definition, OpInput<Content>>) -> Content {
     inputs[definition[keyPath: path]]
   }
 
   /// The present value of an output.
   public subscript<Content>(
-    dynamicMember path: KeyPath<Definition, Output<Content>>
+    dynamicMember path: KeyPath<Definition, OpOutput<Content>>
   ) -> Content? {
     get { self[definition[keyPath: path]] }
     nonmutating set { self[definition[keyPath: path]] = newValue }
   }
 
   /// The value of an input; one that the op doesn't declare ends the process with a sentence.
-  public subscript<Content>(key: Input<Content>) -> Content { inputs[key] }
+  public subscript<Content>(key: OpInput<Content>) -> Content { inputs[key] }
 
   /// The present value of an output.
-  public subscript<Content>(key: Output<Content>) -> Content? {
+  public subscript<Content>(key: OpOutput<Content>) -> Content? {
     get {
       context.bucket(reading: schema.key(key.name, in: context.bucket.keys))[key]
     }
@@ -93,23 +93,23 @@ public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
   }
 
   /// The value of an input.
-  public subscript<Content>(dynamicMember path: KeyPath<Definition, Input<Content>>) -> Content {
+  public subscript<Content>(dynamicMember path: KeyPath<Definition, OpInput<Content>>) -> Content {
     inputs[definition[keyPath: path]]
   }
 
   /// The value that was set for an output; nil before.
   public subscript<Content>(
-    dynamicMember path: KeyPath<Definition, Output<Content>>
+    dynamicMember path: KeyPath<Definition, OpOutput<Content>>
   ) -> Content? {
     get { self[definition[keyPath: path]] }
     set { self[definition[keyPath: path]] = newValue }
   }
 
   /// The value of an input; one that the op doesn't declare ends the process with a sentence.
-  public subscript<Content>(key: Input<Content>) -> Content { inputs[key] }
+  public subscript<Content>(key: OpInput<Content>) -> Content { inputs[key] }
 
   /// The value that was set for an output; nil before.
-  public subscript<Content>(key: Output<Content>) -> Content? {
+  public subscript<Content>(key: OpOutput<Content>) -> Content? {
     get { outputs.first { $0.name == key.name }?.content as? Content }
     set {
       outputs.removeAll { $0.name == key.name }
@@ -126,7 +126,7 @@ public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
 
 extension OpContext {
   /// Stores the content of an output; nil removes it.
-  fileprivate func set<Content>(_ key: DataKey, _ content: Content?, _ output: Output<Content>) {
+  fileprivate func set<Content>(_ key: DataKey, _ content: Content?, _ output: OpOutput<Content>) {
     guard let content else { return set(key, .null) }
     do {
       set(key, try output.form.value(of: content))

@@ -20,7 +20,7 @@ public protocol OpKey: Sendable {
 ///   func run(_ data: OpData<HalfOp>) throws { data.half = data.width / 2 }
 /// }
 /// ```
-public struct Input<Content: Sendable>: OpKey {
+public struct OpInput<Content: Sendable>: OpKey {
   public let name: ByteString
   /// The value when the key is absent; nil when the key must be present.
   public let defaultValue: Content?
@@ -38,7 +38,7 @@ public struct Input<Content: Sendable>: OpKey {
   }
 }
 
-extension Input where Content: FlowValueConvertible {
+extension OpInput where Content: FlowValueConvertible {
   /// Declares a key that must be present.
   public init(_ name: some FlowText) { self.init(name, ConvertibleForm<Content>.self, nil) }
 
@@ -48,7 +48,7 @@ extension Input where Content: FlowValueConvertible {
   }
 }
 
-extension Input where Content: Codable {
+extension OpInput where Content: Codable {
   /// Declares a key that must be present.
   @_disfavoredOverload
   public init(_ name: some FlowText) { self.init(name, CodableForm<Content>.self, nil) }
@@ -60,7 +60,7 @@ extension Input where Content: Codable {
   }
 }
 
-extension Input {
+extension OpInput {
   /// Declares a key that must be present, with a Swift object of any type; see `ObjectValue`.
   ///
   /// The type is Sendable, since one declaration also serves a `ConcurrentTypedOp`, which reads the object on
@@ -69,7 +69,7 @@ extension Input {
   public init(object name: some FlowText) { self.init(name, ObjectForm<Content>.self, nil) }
 }
 
-extension Input {
+extension OpInput {
   /// Declares a key that must be present, unless its type is an optional.
   public init(_ key: FlowKey<Content>) { self.init(key.name, key.form, nil) }
 
@@ -92,7 +92,7 @@ extension Input {
 ///   func run(_ data: OpData<LengthOp>) throws { data.length = data.text.count }
 /// }
 /// ```
-public struct Output<Content: Sendable>: OpKey {
+public struct OpOutput<Content: Sendable>: OpKey {
   public let name: ByteString
   let form: any ContentForm<Content>.Type
 
@@ -104,23 +104,23 @@ public struct Output<Content: Sendable>: OpKey {
   public var typeName: String { form.typeName.description }
 }
 
-extension Output where Content: FlowValueConvertible {
+extension OpOutput where Content: FlowValueConvertible {
   /// Declares a key that the op gives.
   public init(_ name: some FlowText) { self.init(name, ConvertibleForm<Content>.self) }
 }
 
-extension Output where Content: Codable {
+extension OpOutput where Content: Codable {
   /// Declares a key that the op gives.
   @_disfavoredOverload
   public init(_ name: some FlowText) { self.init(name, CodableForm<Content>.self) }
 }
 
-extension Output {
+extension OpOutput {
   /// Declares a key that the op gives, with a Swift object of any type; see `ObjectValue`.
   public init(object name: some FlowText) { self.init(name, ObjectForm<Content>.self) }
 }
 
-extension Output {
+extension OpOutput {
   /// Declares a key that the op gives.
   public init(_ key: FlowKey<Content>) { self.init(key.name, key.form) }
 }
@@ -131,7 +131,7 @@ protocol InputKey: OpKey {
   func content(in bucket: DataBucket, _ key: DataKey) throws(FlowError) -> any Sendable
 }
 
-extension Input: InputKey {
+extension OpInput: InputKey {
   func content(in bucket: DataBucket, _ key: DataKey) throws(FlowError) -> any Sendable {
     guard let value = bucket.get(key) else {
       if let defaultValue { return defaultValue }
@@ -150,13 +150,13 @@ extension Input: InputKey {
 
 extension DataBucket {
   /// The value under a declared output; nil when it is absent or of another type.
-  public subscript<Content>(key: Output<Content>) -> Content? {
+  public subscript<Content>(key: OpOutput<Content>) -> Content? {
     self[key.name].flatMap { try? key.form.content(of: $0) }
   }
 
   /// The value under a declared input, or its default; nil when it is of another type, or absent
   /// without a default.
-  public subscript<Content>(key: Input<Content>) -> Content? {
+  public subscript<Content>(key: OpInput<Content>) -> Content? {
     guard let value = self[key.name] else { return key.defaultValue }
     return try? key.form.content(of: value)
   }
@@ -165,7 +165,8 @@ extension DataBucket {
 extension Flow {
   /// Adds initial data, under the key of an op's input; a later value replaces an earlier one.
   @discardableResult
-  public func data<Content: FlowValueConvertible>(_ key: Input<Content>, _ value: Content) -> Flow {
+  public func data<Content: FlowValueConvertible>(_ key: OpInput<Content>, _ value: Content) -> Flow
+  {
     data(key.name, value.flowValue)
   }
 
@@ -173,7 +174,7 @@ extension Flow {
   ///
   /// - Throws: An `EncodingError` when a part of the value has no form in a bucket.
   @discardableResult @_disfavoredOverload
-  public func data<Content>(_ key: Input<Content>, _ value: Content) throws -> Flow {
+  public func data<Content>(_ key: OpInput<Content>, _ value: Content) throws -> Flow {
     data(key.name, try key.form.value(of: value))
   }
 }

@@ -72,7 +72,7 @@ struct OpInputs: Sendable {
   let values: ContiguousArray<any Sendable>
 
   /// The value of an input.
-  subscript<Content>(key: Input<Content>) -> Content {
+  subscript<Content>(key: OpInput<Content>) -> Content {
     for index in names.indices where names[index] == key.name {
       if let content = values[index] as? Content { return content }
     }

@@ -3,13 +3,14 @@
 final class TypedMachineLogic<Step: Hashable, StepResult, State, Output>: MachineLogic {
   var navigator:
     (
-      nonisolated(nonsending) (Transition<Step>, Step, State, OpContext) async throws -> StepResult
+      nonisolated(nonsending) (MachineTransition<Step>, Step, State, OpContext) async throws ->
+        StepResult
     )?
   var reducer:
     (nonisolated(nonsending) (State, StepResult) async throws -> Reduction<State, Output>)?
   var emitter: (nonisolated(nonsending) (StepResult, State) async throws -> MachineEvent?)?
   var provider:
-    (nonisolated(nonsending) (Step, StepResult, State) async throws -> Transition<Step>?)?
+    (nonisolated(nonsending) (Step, StepResult, State) async throws -> MachineTransition<Step>?)?
   var takingState: ((DataBucket) throws -> State)?
   var givingData: ((Output) throws -> InitialData)?
 
@@ -95,7 +96,7 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State, Output>: Machin
   // MARK: Functions
 
   func perform(
-    _ transition: Transition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
+    _ transition: MachineTransition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     guard let navigator, let context = call.context else { return nil }
     let names = steps.elements

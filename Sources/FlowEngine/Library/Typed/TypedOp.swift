@@ -11,6 +11,13 @@ public protocol OpDefinition: OpConvertible {
   var declaredKeys: [any OpKey] { get }
 }
 
+extension OpDefinition {
+  /// An input, as its ops declare it: `let url = Input<String>("url")`.
+  public typealias Input<Content: Sendable> = OpInput<Content>
+  /// An output, as its ops declare it: `let size = Output<Int>("size")`.
+  public typealias Output<Content: Sendable> = OpOutput<Content>
+}
+
 /// The name, policies and primary keys of a typed op.
 ///
 /// ```swift

@@ -7,7 +7,7 @@
 public final class FlowTaskHandle<Success: Sendable>: Sendable {
   private let task: Sent<FlowTask<Success>>
   private let identity: FlowEventLoop.Identity
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
 
   fileprivate init(_ task: FlowTask<Success>) {
     self.task = Sent(task)
@@ -37,7 +37,7 @@ public final class FlowTaskHandle<Success: Sendable>: Sendable {
   /// - Throws: The task's error, or `CancellationError`.
   public func value(cancelsTask: Bool) async throws -> Success {
     let task = task
-    return try await mailbox.run { (_: FlowEventLoop) async throws -> Success in
+    return try await mailbox.perform { (_: FlowEventLoop) async throws -> Success in
       guard let task = task.content else { throw CancellationError() }
       return try await task.value(cancelsTask: cancelsTask)
     }
@@ -70,7 +70,7 @@ extension AnyFlowTask {
   /// - Throws: `CancellationError` when the caller was cancelled and this task continues, or when
   ///   the loop was shut down; a `FlowError` of kind `stalled` when this task itself waits for the
   ///   caller's task.
-  public nonisolated(nonsending) func finish(cancelsTask: Bool = false) async throws {
+  public nonisolated(nonsending) func wait(cancelsTask: Bool = false) async throws {
     loop.checkThread()
     if isConcluded { return }
     let waiting = LoopTask.current?.waitingTask
@@ -99,7 +99,7 @@ extension FlowTask {
   /// The result, after the task has succeeded; for a run, its data.
   ///
   /// Suspends the calling Swift task, which has to be on the loop's thread: an `async` body, the
-  /// operation of `Mailbox.run`, or the main actor for a loop of the main thread; elsewhere use
+  /// operation of `LoopMailbox.perform`, or the main actor for a loop of the main thread; elsewhere use
   /// `handle`. It throws the task's error, and `CancellationError` when the calling task is
   /// cancelled, in which case this task continues.
   public nonisolated(nonsending) var value: Success {
@@ -113,7 +113,7 @@ extension FlowTask {
   /// - Returns: The result.
   /// - Throws: The task's error, or `CancellationError`.
   public nonisolated(nonsending) func value(cancelsTask: Bool) async throws -> Success {
-    try await finish(cancelsTask: cancelsTask)
+    try await wait(cancelsTask: cancelsTask)
     markObserved()
     if let error { throw error }
     guard let result else { throw CancellationError() }

@@ -34,7 +34,7 @@ public struct LoopClock: Clock {
   }
 
   private let source: any TimeSource
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
 
   fileprivate init(of loop: FlowEventLoop) {
     source = loop.timeSource
@@ -61,7 +61,7 @@ public struct LoopClock: Clock {
     if let loop = inside?.loop(of: mailbox) {
       return try await loop.sleep(untilTime: deadline.nanoseconds)
     }
-    try await mailbox.run { loop in
+    try await mailbox.perform { loop in
       // The loop doesn't wait for the caller as long as the caller waits for the loop.
       let caller = outside?.task(on: loop) ?? inside
       caller?.beginWait()

@@ -6,7 +6,7 @@ internal import FlowLoop
 // other properties never change and are Sendable.
 final class LoopExecutor: TaskExecutor, @unchecked Sendable {
   private let identity: FlowEventLoop.Identity
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   private let queue: TaskQueue
   // Safe: the loop clears it in its deinit.
   private unowned(unsafe) var loop: FlowEventLoop?

@@ -61,7 +61,7 @@ class LoopTask: @unchecked Sendable {
   }
 
   /// The loop, if the calling code is on its thread and that is its mailbox.
-  func loop(of mailbox: Mailbox) -> FlowEventLoop? {
+  func loop(of mailbox: LoopMailbox) -> FlowEventLoop? {
     guard identity.isCurrentThread, let loop, loop.mailbox === mailbox else { return nil }
     return loop
   }
@@ -181,7 +181,7 @@ struct OutsideWork: Sendable {
   /// The work that the calling code belongs to.
   @TaskLocal static var current: OutsideWork?
 
-  let mailbox: Mailbox
+  let mailbox: LoopMailbox
   let number: UInt64
 
   /// The task, on the thread of its loop; nil on another loop, and after its end.

@@ -3,7 +3,7 @@
 // only.
 final class LoopWait: TaskObserver, @unchecked Sendable {
   private let identity: FlowEventLoop.Identity
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   /// Set while the wait is for a task.
   var waitingTask: AnyFlowTask?
   private var continuation: UnsafeContinuation<Void, Never>?

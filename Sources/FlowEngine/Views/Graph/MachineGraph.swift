@@ -72,7 +72,7 @@ struct MachineGraph {
     }
   }
 
-  private func targets(of transition: Transition<Int>, from node: Node) -> [Node] {
+  private func targets(of transition: MachineTransition<Int>, from node: Node) -> [Node] {
     switch transition {
     case .forward(let step), .back(let step?): [step]
     case .stay: [node]

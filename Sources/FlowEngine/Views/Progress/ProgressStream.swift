@@ -98,10 +98,10 @@ private final class ProgressDemand: @unchecked Sendable {
   private static let ended: UInt8 = 8
 
   private let state = Atomic<UInt8>(0)
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   weak var source: ProgressSource?
 
-  init(on mailbox: Mailbox) { self.mailbox = mailbox }
+  init(on mailbox: LoopMailbox) { self.mailbox = mailbox }
 
   /// The reader is about to wait for an element; on any thread.
   func wantElement() {

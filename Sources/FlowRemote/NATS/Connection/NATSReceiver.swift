@@ -33,18 +33,18 @@ final class NATSReceiver: @unchecked Sendable {
 
   let number: UInt32
   /// Set once. Weak, because what was posted to a loop that is shut down stays in its mailbox, with the connection.
-  private weak var mailbox: Mailbox?
+  private weak var mailbox: LoopMailbox?
   private let state = Locked(State())
   /// Set once the connection has been made.
   weak var connection: NATSConnection?
 
-  private init(_ number: UInt32, _ mailbox: Mailbox) {
+  private init(_ number: UInt32, _ mailbox: LoopMailbox) {
     self.number = number
     self.mailbox = mailbox
   }
 
   /// Makes one, which the library's callbacks find until it is closed.
-  static func make(for mailbox: Mailbox) -> NATSReceiver {
+  static func make(for mailbox: LoopMailbox) -> NATSReceiver {
     table.withLock { table in
       repeat { table.last &+= 1 } while table.last == 0 || table.receivers[table.last] != nil
       let made = NATSReceiver(table.last, mailbox)

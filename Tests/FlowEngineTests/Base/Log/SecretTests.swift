@@ -11,7 +11,7 @@ struct SecretTests {
     let login = Op("LoginOp", needs: ["password": "string"]) { context in
       read = try context.value("password")
     }
-    let run = Flow("signup").data(["email": "a@b.c", "password": Secret("123456")])
+    let run = Flow("signup").data(["email": "a@b.c", "password": FlowSecret("123456")])
       .add(login).start(on: loop)
     #expect(
       lines(run) == [
@@ -29,7 +29,7 @@ struct SecretTests {
     let loop = makeLoop()
     let op = Op("SetOp") { context in
       context.set("pin", 1)
-      context.set("pin", Secret(22))
+      context.set("pin", FlowSecret(22))
       context.set("pin", 333)
       context.set("pin", FlowValue.null)
       context.set("pin", 7)
@@ -52,7 +52,7 @@ struct SecretTests {
   @Test("Data passed at the start doesn't make a secret key plain")
   func dataOfTheStartDoesNotMakeASecretKeyPlain() {
     let loop = makeLoop()
-    let run = Flow().data("password", Secret("of the flow"))
+    let run = Flow().data("password", FlowSecret("of the flow"))
       .start(on: loop, data: InitialData([("password", "of the start".flowValue)]))
     #expect(
       lines(run).filter { $0.contains("password") }
@@ -122,9 +122,9 @@ struct SecretTests {
   func errorsOfCallbacksAreRedactedToo() {
     let loop = makeLoop()
     let fail: (Run) throws -> Void = { _ in throw FlowError(.error, "no hunter22") }
-    let early = Flow().data("p", Secret("hunter22")).willStart(fail).start(on: loop)
+    let early = Flow().data("p", FlowSecret("hunter22")).willStart(fail).start(on: loop)
     #expect(early.error?.message == "no <redacted>")
-    let late = Flow().data("p", Secret("hunter22")).didFinish(fail).start(on: loop)
+    let late = Flow().data("p", FlowSecret("hunter22")).didFinish(fail).start(on: loop)
     #expect(late.lateErrors.map(\.message) == ["no <redacted>"])
   }
 
@@ -144,9 +144,10 @@ struct SecretTests {
     #expect(once.plainCopy()?.logText() == "<redacted>")
     #expect(once.plainCopy()?.flowValue.isSecret == true)
     #expect(
-      "\(Secret("hunter22")) \(Mirror(reflecting: Secret("x")).children.count)" == "<redacted> 0")
-    #expect(Secret<String>(flowValue: "plain".flowValue)?.value == "plain")
-    #expect(Secret<String>(flowValue: once) == nil)
+      "\(FlowSecret("hunter22")) \(Mirror(reflecting: FlowSecret("x")).children.count)"
+        == "<redacted> 0")
+    #expect(FlowSecret<String>(flowValue: "plain".flowValue)?.value == "plain")
+    #expect(FlowSecret<String>(flowValue: once) == nil)
   }
 }
 

@@ -239,7 +239,7 @@ struct SecretTextTests {
     var run: Run? = Op("OuterOp") { context in
       _ = context.start(inner)
       context.log("inner-token outer-token")
-    }.start(on: loop, data: ["key": Secret("outer-token")])
+    }.start(on: loop, data: ["key": FlowSecret("outer-token")])
     #expect(run?.events.first { $0.kind == .log }?.message == "<redacted> <redacted>")
     #expect(loop.secrets.count == 2)
     run = nil

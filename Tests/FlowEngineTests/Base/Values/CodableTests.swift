@@ -267,8 +267,8 @@ struct CodableTests {
 
   @Test("A secret is encoded as a secret, and decoded")
   func secrets() throws {
-    struct Login: Codable { var password: Secret<String> }
-    let value = try FlowValue(encoding: Login(password: Secret("123456")))
+    struct Login: Codable { var password: FlowSecret<String> }
+    let value = try FlowValue(encoding: Login(password: FlowSecret("123456")))
     #expect(value.logPreview == "{password = <redacted>}")
     #expect(try value.decoded(as: Login.self).password.value == "123456")
     #expect(try (["password": "x"] as FlowValue).decoded(as: Login.self).password.value == "x")

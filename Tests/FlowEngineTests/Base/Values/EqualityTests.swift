@@ -81,7 +81,7 @@ struct EqualityTests {
     defer { loop.shutdown() }
     let op = Op("ReadOp") { context in context.set("seen", context.bucket["gone"] != nil) }
     let name = "Ada"
-    let secret = Secret("hidden")
+    let secret = FlowSecret("hidden")
     var run = op.start(
       on: loop,
       data: [

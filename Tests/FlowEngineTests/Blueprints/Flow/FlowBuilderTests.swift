@@ -8,13 +8,13 @@ struct FlowBuilderTests {
     let built = Flow("signup") {
       mark("LoginOp")
       Grouped(mark("UploadOp", primaryInput: "image"), over: "images", maxConcurrent: 2)
-      Case("plan", "pro") {
+      FlowCase("plan", "pro") {
         mark("ProOp")
         mark("MoreOp")
       }
-      Case(where: { $0.string("team") != nil }) { mark("TeamOp") }
+      FlowCase(where: { $0.string("team") != nil }) { mark("TeamOp") }
       Otherwise { mark("FreeOp") }
-      Parallel {
+      FlowParallel {
         mark("MailOp")
         mark("AuditOp")
       }
@@ -50,9 +50,9 @@ struct FlowBuilderTests {
   @Test("Cases after otherwise begin a new block, and typed ops are steps")
   func casesBehindOtherwiseBeginAnewAndTypedOpsAreSteps() {
     let flow = Flow {
-      Case("a", "1") { mark("OneOp") }
+      FlowCase("a", "1") { mark("OneOp") }
       Otherwise { NoteOp(text: "other") }
-      Case("b", "1") { mark("TwoOp") }
+      FlowCase("b", "1") { mark("TwoOp") }
       Otherwise { Flow("inner") { NoteOp(text: "inner").with(name: "RenamedOp") } }
     }
     let run = flow.start(on: makeLoop(), data: InitialData([("a", .bytes("1"))]))
@@ -66,7 +66,7 @@ struct FlowBuilderTests {
         if isLong { mark("LongOp") } else { mark("ShortOp") }
         for name in ["AOp", "BOp"] { mark(ByteString(name)) }
         if isLong { mark("TailOp") }
-        Parallel { if isLong { mark("SideOp") } else { mark("OtherOp") } }
+        FlowParallel { if isLong { mark("SideOp") } else { mark("OtherOp") } }
       }
     }
     #expect(

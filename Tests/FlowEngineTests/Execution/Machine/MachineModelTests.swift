@@ -14,8 +14,8 @@ private struct Visit {
 private struct RandomMachine {
   var names: [ByteString] = []
   /// By step: handlers by event, nil for next.
-  var handlers: [[(event: Int?, transition: Transition<Int>)]] = []
-  var any: [(event: Int?, transition: Transition<Int>)] = []
+  var handlers: [[(event: Int?, transition: MachineTransition<Int>)]] = []
+  var any: [(event: Int?, transition: MachineTransition<Int>)] = []
   var anyFirst = false
   var visits: [Visit] = []
   var limit = 0
@@ -26,7 +26,7 @@ private struct RandomMachine {
     names = (0..<count).map { "s\($0)" }
     anyFirst = Bool.random(using: &random)
     limit = Int.random(in: 1...40, using: &random)
-    func transition() -> Transition<Int> {
+    func transition() -> MachineTransition<Int> {
       switch Int.random(in: 0..<8, using: &random) {
       case 0: .stay
       case 1: .back(to: nil)
@@ -34,8 +34,8 @@ private struct RandomMachine {
       default: .forward(to: Int.random(in: 0..<count, using: &random))
       }
     }
-    func list() -> [(event: Int?, transition: Transition<Int>)] {
-      var list: [(event: Int?, transition: Transition<Int>)] = []
+    func list() -> [(event: Int?, transition: MachineTransition<Int>)] {
+      var list: [(event: Int?, transition: MachineTransition<Int>)] = []
       for event in 0..<events where Int.random(in: 0..<3, using: &random) == 0 {
         list.append((event, transition()))
       }
@@ -120,7 +120,7 @@ private struct RandomMachine {
   var isConnected: Bool {
     var reached: Set<Int> = [0]
     var open = [0]
-    func follow(_ list: [(event: Int?, transition: Transition<Int>)]) {
+    func follow(_ list: [(event: Int?, transition: MachineTransition<Int>)]) {
       for case .forward(let target) in list.map(\.transition)
       where reached.insert(target).inserted { open.append(target) }
     }
@@ -129,11 +129,11 @@ private struct RandomMachine {
     return reached.count == names.count
   }
 
-  func named(_ transition: Transition<Int>) -> Transition<ByteString> {
+  func named(_ transition: MachineTransition<Int>) -> MachineTransition<ByteString> {
     transition.map { names[$0] }
   }
 
-  func after(_ list: [(event: Int?, transition: Transition<Int>)]) -> [After] {
+  func after(_ list: [(event: Int?, transition: MachineTransition<Int>)]) -> [After] {
     list.map { entry in
       entry.event.map { .on("e\($0)", named(entry.transition)) } ?? .next(named(entry.transition))
     }

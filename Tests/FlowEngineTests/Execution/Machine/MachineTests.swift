@@ -377,7 +377,7 @@ struct MachineTests {
   func secretsStaySecretInSteps() throws {
     var script = MachineScript("m", start: "a")
     script.step("a", Op("UseOp") { $0.log(($0.bucket["word"] ?? .null).logText) })
-    let flow = Flow("f").data("word", Secret("sesame")).data("pin", Secret("12"))
+    let flow = Flow("f").data("word", FlowSecret("sesame")).data("pin", FlowSecret("12"))
       .add(try script.make())
     let run = flow.start(on: loop)
     #expect(run.state == .succeeded)

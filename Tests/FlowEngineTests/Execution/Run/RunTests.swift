@@ -219,7 +219,7 @@ struct RunTests {
       .add(Op("LastOp") { _ in isOver = true })
     let outer = Op("OuterOp") { context in
       context.set("x", 1)
-      _ = context.loop.run { isOver }
+      _ = context.loop.turn { isOver }
       context.log("over")
     }
     let run = Flow("f").addParallel(inner, outer).add(quick("NextOp"))

@@ -288,7 +288,7 @@ struct AsyncBodyTests {
   func codeElsewhereRunsSomethingOnTheLoopAndGetsItsResult() async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let text = try await mailbox.run { loop in
+    let text = try await mailbox.perform { loop in
       let home = pthread_self()
       let op = Op("PartOp", gives: ["text": "string"]) { context in
         try await context.sleep(for: .microseconds(10))
@@ -299,7 +299,7 @@ struct AsyncBodyTests {
     }
     #expect(text == "done")
     await #expect(throws: FlowError.self) {
-      try await mailbox.run { _ in throw FlowError(.error, "refused") }
+      try await mailbox.perform { _ in throw FlowError(.error, "refused") }
     }
     await thread.shutdown()
   }
@@ -310,7 +310,7 @@ struct AsyncBodyTests {
     let mailbox = thread.mailbox
     let hasBegun = Flag()
     let task = Task.detached {
-      try await mailbox.run { loop in
+      try await mailbox.perform { loop in
         hasBegun.raise()
         try await loop.sleep(for: .seconds(1_000_000))
       }
@@ -320,7 +320,7 @@ struct AsyncBodyTests {
     await #expect(throws: CancellationError.self) { try await task.value }
     let early = Task.detached {
       withUnsafeCurrentTask { $0?.cancel() }
-      try await mailbox.run { loop in try await loop.sleep(for: .seconds(1_000_000)) }
+      try await mailbox.perform { loop in try await loop.sleep(for: .seconds(1_000_000)) }
     }
     await #expect(throws: CancellationError.self) { try await early.value }
     await thread.shutdown()
@@ -330,11 +330,11 @@ struct AsyncBodyTests {
   func aCallToALoopThatIsShutDownThrows() async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    try await mailbox.run { loop in loop.enqueue { loop.shutdown() } }
-    await #expect(throws: CancellationError.self) { try await mailbox.run { _ in } }
+    try await mailbox.perform { loop in loop.enqueue { loop.shutdown() } }
+    await #expect(throws: CancellationError.self) { try await mailbox.perform { _ in } }
     await thread.shutdown()
     let closed = makeLoop().mailbox
-    await #expect(throws: CancellationError.self) { try await closed.run { _ in } }
+    await #expect(throws: CancellationError.self) { try await closed.perform { _ in } }
   }
 }
 

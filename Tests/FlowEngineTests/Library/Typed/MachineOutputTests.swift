@@ -94,7 +94,7 @@ private struct MyFlowNavigator: TransitionNavigator {
   let confirmation: MyFlowStepResult.Confirmation
 
   func navigate(
-    _ transition: Transition<MyFlowStep>, to step: MyFlowStep, state: MyFlowState,
+    _ transition: MachineTransition<MyFlowStep>, to step: MyFlowStep, state: MyFlowState,
     context: OpContext
   ) async throws -> MyFlowStepResult {
     try await context.sleep(for: .seconds(1))
@@ -171,10 +171,11 @@ struct MachineOutputTests {
 
   private struct Echo: TransitionNavigator, TransitionProvider {
     func navigate(
-      _ transition: Transition<Int>, to step: Int, state: Int, context: OpContext
+      _ transition: MachineTransition<Int>, to step: Int, state: Int, context: OpContext
     ) async throws -> Int { step }
 
-    func transition(from step: Int, result: Int, state: Int) async throws -> Transition<Int>? {
+    func transition(from step: Int, result: Int, state: Int) async throws -> MachineTransition<Int>?
+    {
       step == 1 ? .forward(to: 2) : nil
     }
   }
@@ -219,12 +220,12 @@ struct MachineOutputTests {
 
   private struct Words: TransitionNavigator, TransitionProvider {
     func navigate(
-      _ transition: Transition<Int>, to step: Int, state: Int, context: OpContext
+      _ transition: MachineTransition<Int>, to step: Int, state: Int, context: OpContext
     ) async throws -> String { "\(state)" }
 
     func transition(
       from step: Int, result: String, state: Int
-    ) async throws -> Transition<Int>? { step < 3 ? .forward(to: step + 1) : nil }
+    ) async throws -> MachineTransition<Int>? { step < 3 ? .forward(to: step + 1) : nil }
   }
 
   @Test("Without a reducer the state stays, whatever the steps return")
@@ -252,7 +253,7 @@ struct MachineOutputTests {
     }
 
     func navigate(
-      _ transition: Transition<Int>, to step: Int, state: Int, context: OpContext
+      _ transition: MachineTransition<Int>, to step: Int, state: Int, context: OpContext
     ) async throws -> Int { step }
   }
 
@@ -262,7 +263,7 @@ struct MachineOutputTests {
     let provider = DeclarativeTransitionProvider(Help.dsl, anyStepFirst: comesFirst)
     let machine = try Machine("help", start: 1, navigator: Help(), provider: provider)
     let run = machine.start(with: 0, on: loop)
-    try run.wait()
+    try await run.wait()
     #expect(machine.history(of: run) == [1, comesFirst ? 8 : 9])
     let called = try await provider.transition(from: 1, result: 1, state: 0)
     #expect(called?.step == (comesFirst ? 8 : 9))

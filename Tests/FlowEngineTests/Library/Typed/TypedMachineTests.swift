@@ -227,7 +227,7 @@ struct TypedMachineTests {
 
   private struct Numbers: TransitionNavigator, StateReducer, TransitionProvider {
     func navigate(
-      _ transition: Transition<Int>, to step: Int, state: Int, context: OpContext
+      _ transition: MachineTransition<Int>, to step: Int, state: Int, context: OpContext
     ) async throws -> Int {
       context.log("\(transition.kindName) \(step)")
       try await context.sleep(for: .seconds(1))
@@ -238,7 +238,8 @@ struct TypedMachineTests {
       .continue(state + result)
     }
 
-    func transition(from step: Int, result: Int, state: Int) async throws -> Transition<Int>? {
+    func transition(from step: Int, result: Int, state: Int) async throws -> MachineTransition<Int>?
+    {
       state > 70 ? nil : state == 30 ? .back(to: nil) : .forward(to: step + 1)
     }
   }

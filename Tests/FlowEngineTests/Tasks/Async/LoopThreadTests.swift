@@ -29,7 +29,7 @@ struct LoopThreadTests {
     let thread = try LoopThread()
     let seen = Locked<[Int]>([])
     for number in 0..<100 {
-      let isTaken = thread.run { _ in seen.withLock { $0.append(number) } }
+      let isTaken = thread.post { _ in seen.withLock { $0.append(number) } }
       #expect(isTaken)
     }
     try await thread.perform { _ in }
@@ -109,7 +109,7 @@ struct LoopThreadTests {
     await hasBegun.wait()
     async let ended: Void = thread.shutdown(grace: .seconds(3600))
     while !thread.isShuttingDown { await Task.yield() }
-    #expect(!thread.run { _ in Issue.record("new work runs") })
+    #expect(!thread.post { _ in Issue.record("new work runs") })
     let error = await #expect(throws: FlowError.self) { try await thread.perform { _ in } }
     #expect(error?.message == "cancelled: the thread 'served' is shut down")
     mayEnd.raise()
@@ -145,7 +145,7 @@ struct LoopThreadTests {
     let running = Task {
       try await thread.perform { loop in
         try await Op("StuckOp") { (context) async throws in
-          try await FlowPromise<Int>(on: context.loop, keepsLoop: false).task.finish()
+          try await FlowPromise<Int>(on: context.loop, keepsLoop: false).task.wait()
         }.start(on: loop).value.count
       }
     }
@@ -176,7 +176,7 @@ struct LoopThreadTests {
   func severalTasksShutAThreadDown() async throws {
     let thread = try LoopThread()
     let hasBegun = Flag()
-    thread.run { loop in
+    thread.post { loop in
       _ = slowOp(3600).start(on: loop)
       hasBegun.raise()
     }
@@ -219,7 +219,7 @@ struct LoopThreadTests {
   func synchronousCodeShutsAThreadDown() throws {
     let thread = try LoopThread()
     let count = Locked(0)
-    thread.run { _ in count.withLock { $0 += 1 } }
+    thread.post { _ in count.withLock { $0 += 1 } }
     thread.shutdownAndWait()
     thread.shutdownAndWait()
     #expect(count.withLock { $0 } == 1)

@@ -179,7 +179,7 @@ struct TaskBridgeTests {
   func aHandleGivesTheOutcomeAnywhere() async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let (good, bad, late) = try await mailbox.run { loop in
+    let (good, bad, late) = try await mailbox.perform { loop in
       (
         FlowTask.withDelay(.seconds(0.001), 5, on: loop).handle,
         FlowTask<Int>.failed(FlowError(.error, "bad"), on: loop).handle,
@@ -198,8 +198,8 @@ struct TaskBridgeTests {
   func manyThreadsAwaitAndCancelOneTask() async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let context = try await mailbox.run { loop in FlowPromise<Int>(on: loop) }
-    let handle = try await mailbox.run { _ in context.task.handle }
+    let context = try await mailbox.perform { loop in FlowPromise<Int>(on: loop) }
+    let handle = try await mailbox.perform { _ in context.task.handle }
     let sum = try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<20 { group.addTask { try await handle.value } }
       group.addTask { context.trySetResult(2) ? 0 : 1000 }
@@ -215,7 +215,7 @@ struct TaskBridgeTests {
   func aHandleCancelsItsTask() async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let handle = try await mailbox.run { FlowTask.withDelay(.seconds(1000), 1, on: $0).handle }
+    let handle = try await mailbox.perform { FlowTask.withDelay(.seconds(1000), 1, on: $0).handle }
     handle.cancel(reason: "from elsewhere")
     handle.cancel(reason: "again")
     let error = await #expect(throws: FlowError.self) { try await handle.value }
@@ -229,11 +229,11 @@ struct TaskBridgeTests {
   func whoIsCancelledElsewhereStopsTheTaskOnlyWhenAsked(_ cancelsTask: Bool) async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let context = try await mailbox.run { loop in FlowPromise<Int>(on: loop) }
-    let handle = try await mailbox.run { _ in context.task.handle }
+    let context = try await mailbox.perform { loop in FlowPromise<Int>(on: loop) }
+    let handle = try await mailbox.perform { _ in context.task.handle }
     let waiting = Task.detached { try await handle.value(cancelsTask: cancelsTask) }
     // It waits there once the loop has come to it; before that, it is as well.
-    try await mailbox.run { _ in }
+    try await mailbox.perform { _ in }
     waiting.cancel()
     if cancelsTask {
       let error = await #expect(throws: FlowError.self) { try await waiting.value }
@@ -280,7 +280,7 @@ struct TaskBridgeTests {
     let mailbox = thread.mailbox
     let hasBegun = Flag()
     let waiting = Task.detached {
-      try await mailbox.run { loop in
+      try await mailbox.perform { loop in
         let run = waitingOp("WaitOp", 1000).start(on: loop)
         // The loop is shut down once this waits.
         loop.enqueue {
@@ -299,7 +299,7 @@ struct TaskBridgeTests {
   func aHandleOfALoopThatWasShutDownThrows() async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let handle = try await mailbox.run { loop in
+    let handle = try await mailbox.perform { loop in
       loop.enqueue { loop.shutdown() }
       return FlowTask.resolved(1, on: loop).handle
     }

@@ -55,7 +55,7 @@ struct TaskContextTests {
               try await context.start(
                 Flow("inner").add(Op("WaitOp") { try await $0.sleep(for: .seconds(1)) })
                   .add(Op("InnerOp") { (_) async throws in note("inner") })
-              ).finish()
+              ).wait()
             }
           }
         )
@@ -66,7 +66,7 @@ struct TaskContextTests {
           })
       let run = Request.$id.withValue("seven") { flow.start(on: loop) }
       #expect(Request.id == "none")
-      try await run.finish()
+      try await run.wait()
     }
     #expect(
       seen.withLock { $0 } == [
@@ -98,7 +98,7 @@ struct TaskContextTests {
             }
           }
         }
-        for run in runs { try await run.finish() }
+        for run in runs { try await run.wait() }
         withExtendedLifetime(runs) {}
       }
       #expect(released == nil)

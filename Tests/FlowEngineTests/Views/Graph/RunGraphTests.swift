@@ -102,7 +102,7 @@ struct RunGraphTests {
     alone.markObserved()
     #expect(alone.dot().description.contains(#"n2 [label="FailOp\nfailed in 0s", "#))
     // A value that is a secret in the run.
-    let hidden = Flow("f").data("key", Secret("swordfish"))
+    let hidden = Flow("f").data("key", FlowSecret("swordfish"))
       .case("key", "swordfish").add(drawnOp("NoOp")).start(on: makeLoop())
     #expect(!hidden.dot().description.contains("swordfish"))
     #expect(hidden.dot().description.contains(#"[label="key = <redacted>"]"#))

@@ -27,7 +27,7 @@ struct ProgressStreamTests {
   private func pass(_ seconds: Double, on loop: FlowEventLoop) {
     var isOver = false
     loop.schedule(after: .seconds(seconds)) { isOver = true }
-    _ = loop.run { isOver }
+    _ = loop.turn { isOver }
   }
 
   private let copy = Op("CopyOp") { context in
@@ -168,7 +168,7 @@ private final class Reader: Sendable {
       defer { loop.shutdown() }
       let run = makeOp(self).start(on: loop)
       let stream = run.progressStream()
-      thread.run { [self] loop in
+      thread.post { [self] loop in
         Op("ReadOp") { [self] _ in
           for await progress in stream {
             lines.withLock { $0.append(progress.line) }

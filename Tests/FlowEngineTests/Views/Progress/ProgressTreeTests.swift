@@ -33,7 +33,7 @@ struct ProgressTreeTests {
     func run(to seconds: Double) {
       var isOver = false
       loop.schedule(at: Int64(seconds * 1e9)) { isOver = true }
-      _ = loop.run { isOver }
+      _ = loop.turn { isOver }
     }
 
     func finish(_ run: Run) throws {

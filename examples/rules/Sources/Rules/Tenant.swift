@@ -45,7 +45,8 @@ final class Tenant: Sendable {
         throw Problem(.badRule, "there is no rule")
       }
       let data = try await host.run(
-        rule, data: ["order": OrderObject(order, customers), "key": Secret(key)], limits: limits,
+        rule, data: ["order": OrderObject(order, customers), "key": FlowSecret(key)],
+        limits: limits,
         isolatesGlobals: true)
       return try data.decoded(as: Verdict.self)
     }

@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// The code that `Mailbox.run` runs on a loop's thread.
+/// The code that `LoopMailbox.perform` runs on a loop's thread.
 public typealias LoopOperation<Success> =
   nonisolated(nonsending) @Sendable (FlowEventLoop) async throws -> Success
 
-extension Mailbox {
+extension LoopMailbox {
   /// Runs code on the loop's thread and returns its result; for any Swift task.
   ///
   /// `async` code reaches a loop of another thread with it: start a flow there, await `run.value`,
@@ -12,7 +12,7 @@ extension Mailbox {
   /// calling task cancels the code.
   ///
   /// ```swift
-  /// let url = try await mailbox.run { loop in
+  /// let url = try await mailbox.perform { loop in
   ///   try await makeUploadFlow().start(on: loop).value.string("url")
   /// }
   /// ```
@@ -21,7 +21,7 @@ extension Mailbox {
   /// - Returns: Its result.
   /// - Throws: The error of the code; `CancellationError` when the loop is shut down or released
   ///   before the code ends.
-  public func run<Success: Sendable>(
+  public func perform<Success: Sendable>(
     _ operation: @escaping LoopOperation<Success>
   ) async throws -> Success {
     let call = MailboxCall()
@@ -100,7 +100,7 @@ final class MailboxCall: @unchecked Sendable {
   fileprivate func remove(_ number: UInt64) { watches.withLock { $0.actions[number] = nil } }
 }
 
-/// Learns that the caller of `Mailbox.run` is cancelled while the code of the call keeps the loop's thread busy.
+/// Learns that the caller of `LoopMailbox.perform` is cancelled while the code of the call keeps the loop's thread busy.
 package struct CallerWatch {
   fileprivate let call: MailboxCall
   fileprivate let number: UInt64
@@ -110,7 +110,7 @@ package struct CallerWatch {
 }
 
 extension FlowEventLoop {
-  /// Calls `action` when the caller of the running `Mailbox.run` is cancelled, on the thread that does it, or at once if it
+  /// Calls `action` when the caller of the running `LoopMailbox.perform` is cancelled, on the thread that does it, or at once if it
   /// has been; nil outside of such calls.
   package func watchCaller(_ action: @escaping @Sendable () -> Void) -> CallerWatch? {
     guard let call = LoopTask.current?.caller else { return nil }

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// All its methods may be called from any thread.
 // The mutex guards the queue; the other properties are atomic or never change.
-public final class Mailbox: @unchecked Sendable {
+public final class LoopMailbox: @unchecked Sendable {
   // A pthread mutex rather than `Mutex`, because the thread sanitizer knows it; it must not move, so
   // it has memory of its own, from init to deinit.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
@@ -157,10 +157,10 @@ public final class Mailbox: @unchecked Sendable {
 /// Work in progress off a loop, which will post to the loop; ends once, at the latest when
 /// released.
 public final class ExternalWork: Sendable {
-  private let mailbox: Mailbox
+  private let mailbox: LoopMailbox
   private let hasEnded = Atomic<Bool>(false)
 
-  fileprivate init(_ mailbox: Mailbox) {
+  fileprivate init(_ mailbox: LoopMailbox) {
     self.mailbox = mailbox
   }
 
