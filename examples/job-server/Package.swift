@@ -4,7 +4,7 @@ import PackageDescription
 let package = Package(
   name: "job-server",
   dependencies: [
-    // In a package of your own: .package(url: "https://example.com/flowlua.git", from: "1.0.0").
+    // In a package of your own: .package(path: "../flowlua").
     .package(name: "flowlua", path: "../..")
   ],
   targets: [
