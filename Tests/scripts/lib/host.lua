@@ -110,4 +110,14 @@ function host.same_arguments(arguments, options)
     host.run("lua5.4", arguments, options))
 end
 
+-- Runs a script of flowlua in namespaces of its own, which `options` of unshare make, after a line of shell: "$1" is the
+-- first argument. Returns { status, stdout, stderr }; where that can't be done, the test is skipped, and it returns nil.
+function host.unshared(options, line, script, argument)
+  local result = host.run("unshare", {
+    options, "sh", "-c", line .. ' || exit 77; exec "$2" "$3" "$1"', "sh", argument, host.binary, script,
+  })
+  if result.status ~= 77 and not result.stderr:find "^unshare" then return result end
+  check.skip "no namespaces here"
+end
+
 return host
