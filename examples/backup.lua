@@ -12,7 +12,7 @@ local spool = source and source .. ".spool" or fs.temp_dir()
 fs.mkdir(spool)
 local here = arg[0]:match "^(.*)/" or "."
 local server <close> = not source
-  and flow.exec({ "python3", here .. "/servers/backup.py" }, { stdin = "pipe" }) or nil
+  and flow.exec({ "python3", "-B", here .. "/servers/backup.py" }, { stdin = "pipe" }) or nil
 if server then
   source, url = fs.temp_dir(), server:lines()()
   for i = 1, 5 do fs.write(("%s/%d.txt"):format(source, i), ("line %d\n"):format(i):rep(500)) end

@@ -3,7 +3,8 @@
 local flow = require "flow"
 
 local here = arg[0]:match "^(.*)/" or "."
-local server <close> = flow.exec({ "python3", here .. "/servers/login.py" }, { stdin = "pipe" })
+local server <close> =
+  flow.exec({ "python3", "-B", here .. "/servers/login.py" }, { stdin = "pipe" })
 local api = flow.http.client { base = server:lines()() }
 
 local LoginOp = flow.op("LoginOp", {

@@ -8,7 +8,8 @@ local flow = require "flow"
 flow.keep { resume = true, store = os.getenv "BATCH_STORE" }
 
 local here = arg[0]:match "^(.*)/" or "."
-local server <close> = flow.exec({ "python3", here .. "/servers/prompts.py" }, { stdin = "pipe" })
+local server <close> =
+  flow.exec({ "python3", "-B", here .. "/servers/prompts.py" }, { stdin = "pipe" })
 -- Settings aren't code: with another budget, or another server, nothing is asked again.
 local budget, url = flow.setting "budget", flow.setting("url", server:lines()())
 

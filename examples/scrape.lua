@@ -3,7 +3,8 @@
 local flow = require "flow"
 
 local here = arg[0]:match "^(.*)/" or "."
-local server <close> = flow.exec({ "python3", here .. "/servers/shop.py" }, { stdin = "pipe" })
+local server <close> =
+  flow.exec({ "python3", "-B", here .. "/servers/shop.py" }, { stdin = "pipe" })
 local shop = flow.http.client { base = server:lines()(), rate = { 20, per = 1 }, timeout = 10 }
 
 local ReadPageOp = flow.op("ReadPageOp", {
