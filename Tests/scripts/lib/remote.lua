@@ -221,4 +221,33 @@ function Server:start(text, ...)
   end)
 end
 
+-- Starts a script whose op doubles the numbers 1 to `items`, `at_once` at a time. Each item executes `act`, a text that sees
+-- `ctx`, `n` and `folder`, the server's. The script executes `first` once the items run, reports when each of the numbers
+-- `reports` of items have finished, executes `last` at the end, and prints the state, the error, and how many results are right.
+function Server:start_doubling(options)
+  local reports = {}
+  for k, number in ipairs(options.reports) do
+    reports[k] = ("while finished(run) < %d do flow.sleep(0.001) end report()"):format(number)
+  end
+  return self:start(([[
+  local folder = %q
+  local Op = flow.op("WorkOp", { needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote", run = function(ctx)
+    local n = ctx:get "n"
+    %s
+    ctx:set("r", n * 2)
+  end })
+  local list = {}
+  for k = 1, %d do list[k] = k end
+  local run = flow.new("work"):data { ns = list }
+    :add_grouped(Op, { input = "ns", output = "rs", max_concurrent = %d }):start()
+  %s
+  %s
+  run:wait()
+  local good = 0
+  for k, r in ipairs(run.data.rs or {}) do if r == 2 * k then good = good + 1 end end
+  %s
+  print(run.state, run.error, good)]]):format(self.folder.path, options.act, options.items, options.at_once,
+    options.first or "", table.concat(reports, "\n"), options.last or ""))
+end
+
 return remote

@@ -4,27 +4,12 @@ local check, flow, remote = require "check", require "flow", require "remote"
 
 local server <close> = remote.server()
 for k = 1, 3 do server:join("m" .. k) end
-local script = server:start(([[
-  local Op = flow.op("WorkOp", {
-    needs = { n = "integer", notes = "string" }, gives = { r = "integer" }, thread = "remote",
-    run = function(ctx)
-      local file <close> = assert(io.open(ctx:get "notes", "a"))
-      file:write(ctx:get "n", "\n")
-      require "flow".sleep(0.02)
-      ctx:set("r", ctx:get "n" * 2)
-    end,
-  })
-  local list = {}
-  for k = 1, 300 do list[k] = k end
-  local run = flow.new("work"):data { ns = list, notes = %q }
-    :add_grouped(Op, { input = "ns", as = "n", output = "rs", max_concurrent = 6 }):start()
-  for k = 1, 3 do
-    while finished(run) < 60 * k do flow.sleep(0.001) end
-    report()
-  end
-  run:wait()
-  print(run.state, run.error, #run.data.rs)
-]]):format(server.folder .. "/notes"))
+local script = server:start_doubling {
+  items = 300, at_once = 6, reports = { 60, 120, 180 },
+  act = [[
+      flow.fs.write(folder .. "/notes", n .. "\n", { append = true })
+      flow.sleep(0.02)]],
+}
 for _ = 1, 3 do
   server:wait_for_report(script)
   server:kill()

@@ -6,26 +6,6 @@ local remote = require "remote"
 
 local server <close> = remote.server()
 server:join "m1"
-local script = [[
-  local Op = flow.op("WorkOp", {
-    needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote",
-    run = function(ctx)
-      require "flow".sleep(0.02)
-      ctx:set("r", ctx:get "n" * 2)
-    end,
-  })
-  local list = {}
-  for k = 1, 100 do list[k] = k end
-  local run = flow.new("work"):data { ns = list }
-    :add_grouped(Op, { input = "ns", output = "rs", max_concurrent = 4 }):start()
-  while finished(run) < 4 do flow.sleep(0.001) end
-  report()
-  run:await()
-  local good = 0
-  for k, r in ipairs(run.data.rs or {}) do if r == 2 * k then good = good + 1 end end
-  print(run.state, run.error, good)
-]]
-
 -- The disturbances once four items have ended.
 local disturbances = {
   function()
@@ -39,7 +19,7 @@ local disturbances = {
   end,
 }
 for _, disturb in ipairs(disturbances) do
-  local program = server:start(script)
+  local program = server:start_doubling { items = 100, at_once = 4, reports = { 4 }, act = "flow.sleep(0.02)" }
   server:wait_for_report(program)
   disturb()
   local result = program:await()

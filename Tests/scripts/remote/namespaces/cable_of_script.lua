@@ -7,24 +7,10 @@ if not net then return end
 local server <close> = remote.server { network = net }
 server:join "m1"
 -- Number 5 ends when the cable is back.
-local script = server:start(([[
-  local Op = flow.op("WorkOp", { needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote", run = function(ctx)
-    local flow, n = require "flow", ctx:get "n"
-    while n == 5 and not flow.fs.exists(%q) do flow.sleep(0.02) end
-    flow.sleep(0.02)
-    ctx:set("r", n * 2)
-  end })
-  local list = {}
-  for k = 1, 60 do list[k] = k end
-  local run = flow.new("work"):data { ns = list }
-    :add_grouped(Op, { input = "ns", as = "n", output = "rs", max_concurrent = 8 }):start()
-  while finished(run) < 9 do flow.sleep(0.001) end
-  report()
-  run:wait()
-  local good = 0
-  for k, r in ipairs(run.data.rs) do if r == 2 * k then good = good + 1 end end
-  print(run.state, run.error, good)
-]]):format(server.folder .. "/go"))
+local script = server:start_doubling {
+  items = 60, at_once = 8, reports = { 9 },
+  act = [[while n == 5 and not flow.fs.exists(folder .. "/go") do flow.sleep(0.02) end flow.sleep(0.02)]],
+}
 server:wait_for_report(script)
 net:unplug "script"
 -- The others that are on the node end meanwhile.
