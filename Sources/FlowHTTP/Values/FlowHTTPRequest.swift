@@ -105,6 +105,11 @@ public struct FlowHTTPRequest {
   }
 
   /// The credentials of a request.
+  ///
+  /// ```swift
+  /// var request = FlowHTTPRequest("https://shop.example/items")
+  /// request.authorization = .basic(user: "ada", password: "123456")
+  /// ```
   public enum Authorization: Sendable {
     /// A bearer token.
     case bearer(ByteString)

@@ -4,6 +4,13 @@ import Synchronization
 /// The way for other threads to pass work to an event loop.
 ///
 /// All its methods may be called from any thread.
+///
+/// ```swift
+/// let mailbox = loop.mailbox
+/// Thread.detachNewThread {
+///   mailbox.post { loop in print(loop.pendingRuns.count, "runs") }
+/// }
+/// ```
 // The mutex guards the queue; the other properties are atomic or never change.
 public final class LoopMailbox: @unchecked Sendable {
   // A pthread mutex rather than `Mutex`, because the thread sanitizer knows it; it must not move, so

@@ -1,4 +1,16 @@
 /// A Swift type that can be stored in a data bucket and read from it.
+///
+/// ```swift
+/// struct Euros: FlowValueConvertible {
+///   static let flowTypeName = "integer"
+///   let cents: Int64
+///   init?(flowValue: FlowValue) {
+///     guard case .integer(let cents) = flowValue else { return nil }
+///     self.cents = cents
+///   }
+///   var flowValue: FlowValue { .integer(cents) }
+/// }
+/// ```
 public protocol FlowValueConvertible {
   /// The name of the type in declarations: one that `FlowValueType` can parse.
   static var flowTypeName: String { get }

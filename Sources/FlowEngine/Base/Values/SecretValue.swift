@@ -76,6 +76,11 @@ extension FlowValue {
 /// A secret in Swift: `Flow("signup").data(["password": FlowSecret("123456")])`.
 ///
 /// A declaration of this type accepts plain values and secrets alike.
+///
+/// ```swift
+/// let run = flow.data(["password": FlowSecret("123456")]).start(on: loop)
+/// print(run.summary())  // password: <redacted>
+/// ```
 public struct FlowSecret<Wrapped: FlowValueConvertible>: FlowValueConvertible,
   CustomStringConvertible,
   CustomReflectable

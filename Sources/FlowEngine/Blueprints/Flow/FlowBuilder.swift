@@ -155,6 +155,14 @@ public struct Grouped: FlowComponent {
 }
 
 /// A branch, taken when its condition holds and no earlier case is taken; see `Flow.case`.
+///
+/// ```swift
+/// let signup = Flow("signup") {
+///   FlowCase("plan", "pro") { ProOp() }
+///   FlowCase(where: { ($0.integer("seats") ?? 1) > 1 }) { TeamOp() }
+///   Otherwise { FreeOp() }
+/// }
+/// ```
 public struct FlowCase: FlowComponent {
   private enum Condition {
     case equals(ByteString, ByteString)

@@ -106,6 +106,13 @@ package enum MachineEvent {
 
 /// A move of a machine from one step to the next.
 ///
+/// ```swift
+/// func next(after step: MyStep, _ result: MyResult) -> MachineTransition<MyStep>? {
+///   if case .tariffs = result { return nil }  // the machine ends
+///   return step == .amount ? .forward(to: .tariffs) : .back(to: .amount)
+/// }
+/// ```
+///
 /// Source: the seed's `forward(to:)` and `back(to:)` (FlowKit).
 public enum MachineTransition<Step> {
   /// To a step, which is added to the history.
@@ -148,6 +155,13 @@ extension MachineTransition: Sendable where Step: Sendable {}
 extension MachineTransition: Equatable where Step: Equatable {}
 
 /// The effect of a step's result on a machine's state.
+///
+/// ```swift
+/// func reduce(_ state: MyState, with result: MyResult) -> Reduction<MyState, Transfer> {
+///   guard case .amount(let euros) = result else { return .finish(Transfer()) }
+///   return euros < 100 ? .retry : .continue(state)
+/// }
+/// ```
 ///
 /// Source: the seed's `StateReducer` (FlowKit).
 public enum Reduction<State, Output> {

@@ -1,5 +1,15 @@
 /// A sink that is also notified of the start and the end of each run whose events it gets, on the loop's
 /// thread.
+///
+/// ```swift
+/// final class Count: RunSink {
+///   private(set) var running = 0
+///   func runBegan(_ run: Run) { running += 1 }
+///   func runEnded(_ run: Run) { running -= 1 }
+///   func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
+/// }
+/// loop.eventSinks.append(Count())
+/// ```
 public protocol RunSink: EventSink {
   /// A run starts: it has its data, and no event yet.
   func runBegan(_ run: Run)

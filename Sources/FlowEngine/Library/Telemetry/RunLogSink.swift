@@ -153,6 +153,16 @@ public final class RunLogSink: RunSink, RecordSink {
 ///
 /// Its methods have the shape of swift-log's `Logger`, so that an adapter passes them on. They are called on
 /// the loop's thread; a logger of several loops has to be safe for that.
+///
+/// ```swift
+/// struct Printed: RunLogger {
+///   let minimumLevel = RunLogLevel.info
+///   func log(level: RunLogLevel, message: String, metadata: [String: String], source: String) {
+///     print(level, message, metadata["path"] ?? "")
+///   }
+/// }
+/// loop.eventSinks.append(RunLogSink(Printed()))
+/// ```
 public protocol RunLogger {
   /// The lowest level that is written; messages of lower levels aren't made.
   var minimumLevel: RunLogLevel { get }

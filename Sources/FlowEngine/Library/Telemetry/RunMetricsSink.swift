@@ -100,6 +100,17 @@ public final class RunMetricsSink: RunSink, RecordSink {
 ///
 /// Its methods have the shapes of `Counter`, `Timer` and `Gauge` of swift-metrics, so that an adapter passes
 /// them on. They are called on the loop's thread; metrics of several loops have to be safe for that.
+///
+/// ```swift
+/// struct Printed: RunMetrics {
+///   func increment(counter label: String, dimensions: [(String, String)], by amount: Int64) {
+///     print(label, dimensions, amount)
+///   }
+///   func record(timer label: String, dimensions: [(String, String)], nanoseconds: Int64) {}
+///   func record(gauge label: String, dimensions: [(String, String)], value: Double) {}
+/// }
+/// loop.eventSinks.append(RunMetricsSink(Printed()))
+/// ```
 public protocol RunMetrics {
   /// Increases a counter.
   ///

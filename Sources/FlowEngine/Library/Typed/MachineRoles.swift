@@ -1,5 +1,15 @@
 /// Performs a machine's steps: shows screens, asks a user, calls a server.
 ///
+/// ```swift
+/// struct Screens: TransitionNavigator {
+///   func navigate(
+///     _ transition: MachineTransition<MyStep>, to step: MyStep, state: MyState, context: OpContext
+///   ) async throws -> MyResult {
+///     step == .amount ? .amount(try await askAmount(state)) : .tariffs
+///   }
+/// }
+/// ```
+///
 /// Source: the seed's `TransitionNavigator` (FlowKit).
 public protocol TransitionNavigator<Step, StepResult, State> {
   /// The type of the steps.
@@ -26,6 +36,16 @@ public protocol TransitionNavigator<Step, StepResult, State> {
 /// Reduces a machine's state and the result of a step to a new state, and decides when the machine
 /// ends.
 ///
+/// ```swift
+/// struct Amounts: StateReducer {
+///   func reduce(
+///     _ state: MyState, with result: MyResult
+///   ) async throws -> Reduction<MyState, Transfer> {
+///     if case .tariffs = result { .finish(Transfer()) } else { .continue(state) }
+///   }
+/// }
+/// ```
+///
 /// Source: the seed's `StateReducer` (FlowKit).
 public protocol StateReducer<StepResult, State, Output> {
   /// The type of the results of steps.
@@ -42,6 +62,14 @@ public protocol StateReducer<StepResult, State, Output> {
 }
 
 /// Chooses the transition after a step.
+///
+/// ```swift
+/// struct Order: TransitionProvider {
+///   func transition(
+///     from step: MyStep, result: MyResult, state: MyState
+///   ) async throws -> MachineTransition<MyStep>? { step == .amount ? .forward(to: .tariffs) : nil }
+/// }
+/// ```
 ///
 /// Source: the seed's `TransitionProvider` (FlowKit).
 public protocol TransitionProvider<Step, StepResult, State> {

@@ -3,6 +3,15 @@
 ///
 /// Inputs keep the values that they had when the op started. An output is stored and logged when it
 /// is set; nil removes it. One that can't be encoded fails the op. Confined to the loop's thread, like the context.
+///
+/// ```swift
+/// struct HalveOp: TypedOp {
+///   let width = Input<Int>("width")
+///   let half = Output<Int>("half")
+///
+///   func run(_ data: OpData<HalveOp>) { data.half = data.width / 2 }
+/// }
+/// ```
 @dynamicMemberLookup
 public struct OpData<Definition: OpDefinition> {
   /// The untyped context of the execution: its run, attempt, cleanups and so on.

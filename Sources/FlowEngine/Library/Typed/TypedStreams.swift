@@ -136,6 +136,16 @@ public struct ReadStream<Item: FlowValueConvertible>: StreamInputKey {
 }
 
 /// A stream that an `AsyncTypedOp` writes: `try await data.emit(\.rows, 5)`.
+///
+/// ```swift
+/// struct ReadOp: AsyncTypedOp {
+///   let rows = WriteStream<Int>("rows")
+///
+///   func run(_ data: OpData<ReadOp>) async throws {
+///     for row in 1...1000 { try await data.emit(\.rows, row) }
+///   }
+/// }
+/// ```
 public struct WriteStream<Item: FlowValueConvertible>: OpKey {
   public let name: ByteString
 
