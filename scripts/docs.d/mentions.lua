@@ -8,8 +8,8 @@ local mentions = {}
 local skipped = {
   ["HowItIsBuilt.md"] = true, ["CHANGELOG.md"] = true, ["LuaReference.md"] = true,
 }
--- Names of scripts that begin as those of types here.
-local others = { ["Op.thread"] = true }
+-- Names of scripts, and within typed ops and machines, that begin as those of types here.
+local others = { ["Op.thread"] = true, Output = true }
 
 -- The names of the types in the sources, nested and private ones left out.
 local function declared_types()
