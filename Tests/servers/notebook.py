@@ -9,6 +9,7 @@ A line is `{"do": NAME, ...}`; the functions below have the names and say what t
 import json
 import queue
 import sys
+import time
 
 from jupyter_client import KernelManager
 
@@ -25,13 +26,18 @@ class Notebook:
         self.hear()
 
     def hear(self):
-        """Waits until what the kernel publishes arrives here: until it knows of this reader, that is lost."""
-        while True:
+        """Waits until what the kernel publishes arrives here: until it knows of this reader, that is lost. And until its
+        interpreter has started: ILua publishes that as the end of the latest request, perhaps of the first cell. From then
+        on it knows the version of Lua."""
+        is_heard = has_started = False
+        while not (is_heard and has_started):
+            time.sleep(0.01)
             request = self.client.kernel_info()
+            has_started = self.reply(request)["language_info"]["version"] != "n/a"
             try:
                 while self.client.get_iopub_msg(timeout=1)["parent_header"].get("msg_id") != request:
                     pass
-                return
+                is_heard = True
             except queue.Empty:
                 pass
 
