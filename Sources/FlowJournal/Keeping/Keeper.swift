@@ -114,6 +114,14 @@ package final class Keeper: RunKeeper, MessageKeeper {
     MessageBox(KeptMessages(kept, values) { [weak self] in self?.isSuspended ?? false })
   }
 
+  /// Only an order depends on it: a store that can't be read stops nothing here.
+  private lazy var experience = kept.flatMap { try? Experience(before: $0.number, in: store) }
+
+  package func seconds(at path: @autoclosure () -> ByteString) -> Double? {
+    guard let experience, !experience.isEmpty else { return nil }
+    return experience.seconds(at: path())
+  }
+
   package func decide(_ work: KeptWork) -> KeepingDecision {
     // Nothing is executed unrecorded.
     if let failure = kept?.failure { return refuse(failure) }

@@ -214,6 +214,26 @@ final class GraphPlan {
     self.problem = problem
   }
 
+  /// How long the way from each step to the end is, by the times of steps; empty if no time is known. Steps between which
+  /// items pass execute at the same time.
+  func ways(_ time: (Int) -> Double?) -> ContiguousArray<Double> {
+    var ways = ContiguousArray(repeating: 0.0, count: data.count)
+    var isKnown = false
+    for step in order.reversed() {
+      var (next, beside) = (0.0, 0.0)
+      for number in successors[step] {
+        let way = ways[edges[number].to]
+        if edges[number].passesItems { beside = max(beside, way) } else { next = max(next, way) }
+      }
+      if let time = time(step), time.isFinite, time > 0 {
+        next += time
+        isKnown = true
+      }
+      ways[step] = max(next, beside)
+    }
+    return isKnown ? ways : []
+  }
+
   private static func sorted(
     _ edges: ContiguousArray<Edge>, _ successors: ContiguousArray<ContiguousArray<Int>>
   ) -> (
@@ -300,7 +320,9 @@ struct GraphProgress {
   private let count: Int
   /// The next of the steps that a list without a plan starts.
   private var next = 0
-  /// The steps that are ready: a heap, the one that was added first on top.
+  /// How long the way from each step to the end took in an earlier run; empty if that isn't known.
+  private let ways: ContiguousArray<Double>
+  /// The steps that are ready: a heap, on top the one with the longest way, of equal ones the one that was added first.
   private var ready: ContiguousArray<Int> = []
   private var missing: ContiguousArray<Int>
   /// Why steps that wait won't be executed.
@@ -308,11 +330,18 @@ struct GraphProgress {
   /// The edges whose items pass already, so that the next step needn't wait for the end.
   private var passing: Set<Int> = []
 
-  init(count: Int, _ plan: GraphPlan?) {
+  init(count: Int, _ plan: GraphPlan?, ways: ContiguousArray<Double> = []) {
     self.plan = plan
     self.count = count
+    self.ways = ways
     missing = plan.map { ContiguousArray($0.predecessors.map(\.count)) } ?? []
-    if plan != nil { for step in missing.indices where missing[step] == 0 { ready.append(step) } }
+    if plan != nil { for step in missing.indices where missing[step] == 0 { push(step) } }
+  }
+
+  /// Whether a ready step starts before another one.
+  private func precedes(_ step: Int, _ other: Int) -> Bool {
+    if !ways.isEmpty, ways[step] != ways[other] { return ways[step] > ways[other] }
+    return step < other
   }
 
   /// Whether a step can start.
@@ -393,7 +422,7 @@ struct GraphProgress {
   private mutating func push(_ step: Int) {
     var place = ready.count
     ready.append(step)
-    while place > 0, ready[(place - 1) / 2] > step {
+    while place > 0, precedes(step, ready[(place - 1) / 2]) {
       ready.swapAt(place, (place - 1) / 2)
       place = (place - 1) / 2
     }
@@ -407,7 +436,7 @@ struct GraphProgress {
     while true {
       var least = place
       for child in [2 * place + 1, 2 * place + 2]
-      where child < ready.count && ready[child] < ready[least] {
+      where child < ready.count && precedes(ready[child], ready[least]) {
         least = child
       }
       if least == place { return first }

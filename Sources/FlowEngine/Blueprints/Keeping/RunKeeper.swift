@@ -11,6 +11,13 @@ package protocol RunKeeper: AnyObject {
   var isSuspended: Bool { get }
   /// Decides about an op whose needs are met, before its first attempt.
   func decide(_ work: KeptWork) -> KeepingDecision
+  /// How many seconds an op, group or flow at a path took in the last run of the script that has finished; nil if that
+  /// isn't known.
+  func seconds(at path: @autoclosure () -> ByteString) -> Double?
+}
+
+extension RunKeeper {
+  package func seconds(at path: @autoclosure () -> ByteString) -> Double? { nil }
 }
 
 /// Keeps that an op has been undone; calls its argument on the loop's thread, perhaps at once, when that is kept, or

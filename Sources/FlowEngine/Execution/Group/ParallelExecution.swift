@@ -45,10 +45,21 @@ final class ParallelExecution: MemberGroup, StreamGraph {
         plan, shape, giving: Set(blueprint.declarations.gives.map(\.name)), parent.loop.keys,
         parent.loop.engine.memory)
     }
-    progress = GraphProgress(count: steps.count, graph?.plan)
+    progress = GraphProgress(
+      count: steps.count, graph?.plan, ways: Self.ways(graph?.plan, in: scope, of: parent.run))
     executions = ContiguousArray(repeating: nil, count: steps.count)
     keepsGoing = graph?.blueprint.graph?.keepsGoing == true || parent.isRehearsing
     super.init(parent: parent)
+  }
+
+  /// How long the way from each step to the end took in the last run, if the runs of the script are kept.
+  private static func ways(
+    _ plan: GraphPlan?, in scope: UInt32, of run: Run
+  ) -> ContiguousArray<Double> {
+    guard let plan, let keeper = run.keeper else { return [] }
+    return plan.ways { step in
+      keeper.seconds(at: run.path(scope: scope, position: UInt32(truncatingIfNeeded: step)))
+    }
   }
 
   override var logsSets: Bool { logs }

@@ -75,6 +75,33 @@ struct GraphProgressTests {
     }
   }
 
+  @Test("Those with the longest way to the end come first, if it is known")
+  func ways() throws {
+    let (_, plan) = try progress(try diamond())
+    let times = [1.0, 2, 3, 4]
+    #expect(plan.ways { times[$0] } == [1, 3, 4, 8])
+    #expect(plan.ways { $0 == 1 ? .nan : $0 == 2 ? -1 : nil }.isEmpty)
+    var ready = GraphProgress(count: 4, plan, ways: plan.ways { times[$0] })
+    #expect(ready.start() == 3)
+    #expect(ready.end(3, .succeeded).isEmpty)
+    // BOp takes longer than COp, which was added first.
+    #expect(ready.start() == 2)
+    #expect(ready.start() == 1)
+  }
+
+  @Test("The ways of steps between which items pass are beside each other")
+  func waysBeside() throws {
+    let graph = Graph("g")
+    graph.addGrouped(
+      try op("AOp", ["x"], gives: ["y"]), GroupDispatcher(input: "xs", output: "ys"))
+    graph.addGrouped(
+      try op("BOp", ["y"], gives: ["z"]), GroupDispatcher(input: "ys", output: "zs"))
+    graph.add(try op("LastOp", ["zs"]))
+    let (_, plan) = try progress(graph)
+    #expect(plan.ways { _ in 5 } == [10, 10, 5])
+    #expect(plan.ways { $0 == 0 ? 20 : 5 } == [20, 10, 5])
+  }
+
   @Test("A group whose input another group gives starts with that one, once")
   func passing() throws {
     func group(_ name: String, _ input: String, _ output: String, to graph: Graph) throws {
