@@ -233,6 +233,7 @@ struct TimelineData {
     text.list("attempts") { appendAttempts(to: &$0) }
     text.list("works") { appendWorks(to: &$0) }
     text.list("undos") { appendUndos(to: &$0) }
+    text.list("edges") { appendEdges(to: &$0) }
     text.object("messages") {
       appendTexts(to: &$0) { run.error(of: $0)?.message ?? run.keptLine(of: $0) }
     }
@@ -274,6 +275,16 @@ struct TimelineData {
           $0.element(attempt.message ?? "")
         }
       }
+    }
+  }
+
+  /// The orders of graphs between spans that are shown: both spans, and the name of the key; of very many the first ones.
+  private func appendEdges(to text: inout JSONText) {
+    for edge in run.edges.prefix(4 * shown.count) {
+      let (from, to) = (placeOfSpan[Int(edge.from)], placeOfSpan[Int(edge.to)])
+      guard from >= 0, to >= 0 else { continue }
+      text.separate()
+      text.list { $0.append([Int64(from), Int64(to), Int64(edge.key)]) }
     }
   }
 

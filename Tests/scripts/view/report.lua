@@ -82,3 +82,48 @@ for _, name in ipairs { "report", "trace" } do
   check.equal(e.name, "ENOENT")
   check.raises(function() run[name](run, folder) end, "can't write '")
 end
+
+-- Of a graph the path follows its edges, and the report says how much earlier the run could have ended without an op.
+local function op(name, needs, gives, seconds, item)
+  return flow.op(name, { needs = needs, gives = gives, primary_input = item, run = function(ctx)
+    flow.sleep(seconds)
+    for key in pairs(gives) do ctx:set(key, 1) end
+  end })
+end
+local function part(of, name, ...)
+  check.contains(of:report(), ("| `%s` | %s | %s | %s |\n"):format(name, ...))
+end
+local graph = flow.graph("build"):add(op("LinkOp", { a = "any", b = "any" }, {}, 2))
+  :add(op("OtherOp", {}, {}, 3)):add(op("BOp", {}, { b = "any" }, 5)):add(op("AOp", { n = "any" }, { a = "any" }, 3))
+  :add(op("NOp", {}, { n = "any" }, 3))
+run = graph:run()
+check.contains(run:report(), "| part | time | share | shorter without it |\n|---|---:|---:|---:|\n")
+-- Without AOp or NOp the run would wait for BOp.
+part(run, "build/NOp", "3 s", "38 %", "1 s")
+part(run, "build/AOp", "3 s", "38 %", "1 s")
+part(run, "build/LinkOp", "2 s", "25 %", "2 s")
+check.lacks(run:report():match "waited for.-### Ops", "OtherOp")
+-- One of several that end at a time counts: the one that the next op has waited for.
+run = flow.graph("tie"):add(op("AOp", {}, { a = "any" }, 3)):add(op("OtherOp", {}, {}, 3)):add(op("LastOp", { a = "any" }, {}, 1)):run()
+part(run, "tie/AOp", "3 s", "75 %", "1 s")
+part(run, "tie/LastOp", "1 s", "25 %", "1 s")
+-- With one op at a time all that is before an op has kept it waiting; items that pass between groups don't wait for all.
+run = flow.graph("one", { max_concurrent = 1 }):add(op("AOp", {}, {}, 3)):add(op("BOp", {}, { b = "any" }, 1))
+  :add(op("COp", { b = "any" }, {}, 1)):run()
+part(run, "one/AOp", "3 s", "60 %", "3 s")
+run = flow.graph("pipe"):data { list = { 1, 2, 3, 4 } }
+  :add_grouped(op("FirstOp", { i = "any" }, { j = "any" }, 2), { input = "list", output = "js", max_concurrent = 1 })
+  :add_grouped(op("NextOp", { j = "any" }, { k = "any" }, 3), { input = "js", output = "ks", max_concurrent = 1 }):run()
+check.equal(run.duration, 14.0)
+check.match(run:report(), "NextOp[^\n]*| 12 s | 86 %% | 6 s |")
+-- How long ops that write and read a stream wait for each other isn't known.
+run = flow.graph("stream"):add(flow.op("WriteOp", { gives = { rows = "stream<integer>" }, run = function(ctx)
+  for row = 1, 3 do flow.sleep(1) ctx:emit("rows", row) end
+end })):add(flow.op("ReadOp", { needs = { rows = "stream<integer>" }, gives = { sum = "integer" }, run = function(ctx)
+  local sum = 0
+  for row in ctx:get "rows" do sum = sum + row end
+  flow.sleep(1)
+  ctx:set("sum", sum)
+end })):add(op("LastOp", { sum = "integer" }, {}, 1)):run()
+part(run, "stream/ReadOp", "4 s", "80 %", "")
+part(run, "stream/LastOp", "1 s", "20 %", "1 s")

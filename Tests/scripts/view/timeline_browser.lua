@@ -18,6 +18,13 @@ local source = [[
   flow.new("many"):data { list = list }
     :add_grouped(ItemOp, { input = "list", max_concurrent = 4, allow_failure = true, label = "n" }):run()
   flow.new("second"):add(flow.op("SleepOp", function() flow.sleep(2) end)):run()
+  local function op(name, needs, gives)
+    return flow.op(name, { needs = needs, gives = gives, run = function(ctx)
+      for key in pairs(gives) do ctx:set(key, 1) end
+    end })
+  end
+  flow.graph("third"):add(op("AOp", {}, { a = "any", b = "any" })):add(op("MiddleOp", { a = "any", b = "any" }, {}))
+    :add(op("LastOp", {}, {}), { after = "MiddleOp" }):run()
 ]]
 local result = host.script(source, {}, { before = { "--virtual-clock", "--timeline", file } })
 check.equal(result.status, 0)
@@ -41,5 +48,9 @@ check.lacks(page, "<b>refused</b>")
 -- The address selects a run, a span and the form of the rows.
 page = show "#select=ItemOp-3&from=0.1&to=0.4&mode=rows"
 check.contains(page, "<h3>ItemOp #3", "attempt 1", "attempt 2", 'data-rows="21"')
+-- An op of a graph names those before and after it.
+page = show "#run=2&select=MiddleOp"
+check.match(page, '<dt>after</dt><dd class="neighbours"><button[^>]*>AOp &lt;a&gt;, &lt;b&gt;</button></dd>')
+check.match(page, '<dt>before</dt><dd class="neighbours"><button[^>]*>LastOp</button></dd>')
 page = show "#run=1"
 check.contains(page, "<title>second – flowlua</title>", 'data-ops="1"', "SleepOp</td>")

@@ -162,27 +162,44 @@ package enum RunReport {
   }
 
   private static func appendPath(of run: RunSpans, to text: inout MarkdownText) {
-    let parts = CriticalPath(run).parts
+    let path = CriticalPath(run)
+    let parts = path.parts
     if parts.isEmpty { return }
-    text.append("\n### What the run waited for\n\n| part | time | share |\n|---|---:|---:|\n")
+    // Without a graph nothing else would take the time.
+    let savings = run.edges.isEmpty ? nil : RunSavings(run)
+    let places = savings == nil ? [] : path.allPlaces()
+    text.append(
+      savings == nil
+        ? "\n### What the run waited for\n\n| part | time | share |\n|---|---:|---:|\n"
+        : "\n### What the run waited for\n\n| part | time | share | shorter without it |\n|---|---:|---:|---:|\n"
+    )
     // Parts of less than half a percent are one, if there are several.
     let small = parts.filter { $0.time < run.root.duration / 200 }
     let large = small.count > 1 ? parts.filter { $0.time >= run.root.duration / 200 } : parts
     for part in large.prefix(mostLines) {
-      appendPart(label(of: part, run), part.time, of: run, to: &text)
+      let saved = savings.map { savings -> ByteString in
+        guard part.kind == .execution, !savings.isUnknown(part.longest) else { return "" }
+        let time = savings.time { places[$0] == places[part.longest] }
+        return Durations.text(of: time)
+      }
+      appendPart(label(of: part, run), part.time, saved, of: run, to: &text)
     }
     let rest = large.dropFirst(mostLines) + (small.count > 1 ? small : [])
     if !rest.isEmpty {
       appendPart(
-        "\(rest.count) smaller parts", rest.reduce(0) { $0 + $1.time }, of: run, to: &text)
+        "\(rest.count) smaller parts", rest.reduce(0) { $0 + $1.time }, savings.map { _ in "" },
+        of: run, to: &text)
     }
   }
 
   private static func appendPart(
-    _ label: ByteString, _ time: Int64, of run: RunSpans, to text: inout MarkdownText
+    _ label: ByteString, _ time: Int64, _ saved: ByteString?, of run: RunSpans,
+    to text: inout MarkdownText
   ) {
     let share = Double(time) / Double(max(run.root.duration, 1)) * 100
-    text.appendRow([label, Durations.text(of: time), "\(decimal(share, tenths: false)) %"])
+    var row = [label, Durations.text(of: time), "\(decimal(share, tenths: false)) %"]
+    if let saved { row.append(saved) }
+    text.appendRow(row)
   }
 
   private static func label(of part: CriticalPath.Part, _ run: RunSpans) -> ByteString {

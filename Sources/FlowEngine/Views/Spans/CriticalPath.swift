@@ -1,8 +1,8 @@
 /// The waits of a run: the executions that determined its duration, one after another.
 ///
 /// It is found from the end of the run backwards. Before the end of a flow or group comes the child that
-/// ended last; before the start of an item comes the item whose end made room for it. The times of all parts
-/// add up to the duration of the run.
+/// ended last; before the start of an item comes the item whose end made room for it, and before a step of a graph, of
+/// several that ended at that time, one that it waited for. The times of all parts add up to the duration of the run.
 package struct CriticalPath {
   package enum Kind: Hashable {
     /// Ops were executed.
@@ -51,6 +51,8 @@ package struct CriticalPath {
   private var placeOfSpan: [Int: Int32] = [:]
   /// The undos that were executed in each span, in the order of their starts.
   private var undos: [Int: [SpanUndo]] = [:]
+  /// The steps that come before one in a graph.
+  private var before: [Int32: Set<Int32>] = [:]
 
   private struct End {
     let time: Int64
@@ -72,6 +74,8 @@ package struct CriticalPath {
     var to: Int64
     /// The next end to look at.
     var next: Int
+    /// The child that comes next on the path.
+    var follower: Int32 = -1
   }
 
   /// Finds the path of a run.
@@ -81,6 +85,7 @@ package struct CriticalPath {
     for (undo, span) in zip(run.undos, run.spansAroundUndos()) {
       undos[Int(span), default: []].append(undo)
     }
+    for edge in run.edges { before[edge.to, default: []].insert(edge.from) }
     collectEnds()
     walk()
     stretches.reverse()
@@ -116,11 +121,16 @@ package struct CriticalPath {
         let child = run.spans[Int(end.span)]
         // Only what ended before, and took time, has kept the rest waiting.
         guard end.time <= walk.to, end.time > max(child.start, walk.from) else { continue }
+        if let cause = cause(of: walk, at: end.time), cause <= walk.next {
+          walk.next = cause
+          continue
+        }
         addOwn(walk.span, from: end.time, to: walk.to)
         let start = max(child.start, walk.from)
         inner = Walk(
           span: Int(end.span), from: start, to: end.time, next: ends[Int(end.span)].count - 1)
         walk.to = start
+        walk.follower = end.span
         break
       }
       if let inner {
@@ -130,6 +140,18 @@ package struct CriticalPath {
         addOwn(walk.span, from: walk.from, to: walk.to)
       }
     }
+  }
+
+  /// The place of the end, at a time, of a step that the next one on the path has waited for; nil without one.
+  private func cause(of walk: Walk, at time: Int64) -> Int? {
+    guard let before = before[walk.follower] else { return nil }
+    var place = walk.next + 1
+    while place >= 0, ends[walk.span][place].time == time {
+      let span = ends[walk.span][place].span
+      if before.contains(span), time > max(run.spans[Int(span)].start, walk.from) { return place }
+      place -= 1
+    }
+    return nil
   }
 
   /// Adds the time of a span in which none of its children was on the path.
@@ -232,6 +254,12 @@ package struct CriticalPath {
         parts[part].longest = stretch.span
       }
     }
+  }
+
+  /// The place of each span in the flow.
+  func allPlaces() -> [Int32] {
+    var path = self
+    return run.spans.indices.map { path.place(of: $0) }
   }
 
   /// The place of a span in the flow: items of a group, and attempts at a flow, share it.

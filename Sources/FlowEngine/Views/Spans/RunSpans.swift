@@ -17,6 +17,8 @@ package struct RunSpans: Sendable {
   package internal(set) var undos: ContiguousArray<SpanUndo> = []
   /// The indices of the undos of each span that has some.
   private let undosOfSpan: [Int32: [Int]]
+  /// The orders of graphs that were followed.
+  package internal(set) var edges: ContiguousArray<SpanEdge> = []
   var retries: ContiguousArray<SpanRetry> = []
   var failures: ContiguousArray<SpanFailure> = []
 
@@ -67,7 +69,7 @@ package struct RunSpans: Sendable {
       failure)
     (spans, order, names) = (reader.spans, reader.order, reader.names)
     (retries, failures, labels) = (reader.retries, reader.failures, reader.labels)
-    (works, runIDs, undos) = (reader.works, reader.runIDs, reader.undos)
+    (works, runIDs, undos, edges) = (reader.works, reader.runIDs, reader.undos, reader.edges)
     undosOfSpan = Dictionary(grouping: undos.indices) { reader.undos[$0].parent }
   }
 

@@ -11,6 +11,7 @@ struct SpanReader {
   private(set) var undos: ContiguousArray<SpanUndo> = []
   private(set) var retries: ContiguousArray<SpanRetry> = []
   private(set) var failures: ContiguousArray<SpanFailure> = []
+  var edges: ContiguousArray<SpanEdge> = []
   private var numbers: [ByteString: Int32] = [:]
   private let began: Int64
   /// The latest time since the start of the run: the sum of both, rounded to microseconds, is a time since 1970. A
@@ -48,6 +49,7 @@ struct SpanReader {
       } else {
         open.removeLast()
         markFlows(reader)
+        addEdges(of: reader.log, reader.known)
         addOpenWorks(reader)
         if let record = reader.resuming, let outer = open.last { finish(record, outer) }
       }
@@ -320,7 +322,7 @@ struct SpanReader {
     return Int32(truncatingIfNeeded: failures.count - 1)
   }
 
-  private mutating func number(of name: ByteString) -> Int32 {
+  mutating func number(of name: ByteString) -> Int32 {
     if let known = numbers[name] { return known }
     let made = Int32(truncatingIfNeeded: names.count)
     names.append(name)

@@ -218,6 +218,8 @@ function showDetails(span) {
     : STATES[spans.state[span]] + (message ? `: ${message}` : ""));
   const within = span > 0 ? spans.path(spans.parent[span]) : "";
   if (within) row("within", within);
+  neighbours(list, "after", spans.before.get(span));
+  neighbours(list, "before", spans.after.get(span));
   const queued = spans.queued(span);
   row("started", `+${seconds(spans.start[span])}${queued > 0 ? `, queued for ${seconds(queued)}` : ""}`);
   if (spans.queues.has(span)) row("limits", spans.queues.get(span).text);
@@ -249,6 +251,18 @@ function showDetails(span) {
     list.append(element("dt", "again"), element("dd", words.join(" "), "command"));
   }
   part("details").replaceChildren(element("h3", spans.title(span)), list);
+}
+
+// The steps of a graph before or after one, as links to their details.
+function neighbours(list, name, others) {
+  if (!others) return;
+  const cell = element("dd", "", "neighbours");
+  for (const [other, keys] of [...others].slice(0, SHOWN_WORKS)) {
+    const given = keys.length > 0 ? ` <${keys.join(">, <")}>` : "";
+    cell.append(button(spans.title(other) + given, "", () => choose(other, false)));
+  }
+  if (others.size > SHOWN_WORKS) cell.append(`and ${(others.size - SHOWN_WORKS).toLocaleString("en")} more`);
+  list.append(element("dt", name), cell);
 }
 
 // A word of a command line.

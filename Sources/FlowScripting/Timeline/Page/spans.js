@@ -54,6 +54,18 @@ class Spans {
     // The waits for limits before the start.
     this.queues = new Map();
     for (const [span, time, text] of run.queues) this.queues.set(span, { time: time / 1e6, text });
+    // The steps of graphs before each one, and after it, with the keys that they give.
+    this.before = new Map();
+    this.after = new Map();
+    for (const [from, to, key] of run.edges) {
+      const name = key < 0 ? "" : run.names[key];
+      for (const [all, span, other] of [[this.before, to, from], [this.after, from, to]]) {
+        if (!all.has(span)) all.set(span, new Map());
+        const keys = all.get(span);
+        if (!keys.has(other)) keys.set(other, []);
+        if (name) keys.get(other).push(name);
+      }
+    }
     this.undos = run.undos.map(([span, start, length, state, name, message]) => ({
       span, start: start / 1e6, end: length < 0 ? this.duration : (start + length) / 1e6,
       state, name, message,
