@@ -1,8 +1,9 @@
 -- run: release
 --
--- A build that does only what has changed: modules are compiled, linked into one program, and
--- tested. An op with a cache is executed again when a file that it needs has another content, or
--- when a file that it has made isn't what it was.
+-- A build that does only what has changed, as a graph with an op for each file: modules are
+-- compiled, linked into one program, and tested, each as soon as what it needs is there. An op with
+-- a cache is executed again when a file that it needs or includes has another content, or when a
+-- file that it has made isn't what it was.
 --
 --   scripts/flowlua examples/build.lua [debug|release] DIR   builds DIR/*.lua into DIR/program
 --   scripts/flowlua examples/build.lua [debug|release]       shows it on a folder of its own
@@ -13,34 +14,46 @@ local target, folder = arg[1] or "debug", arg[2] or fs.temp_dir()
 flow.keep { store = folder .. "/.flowlua" }
 
 local CompileOp = flow.op("CompileOp", {
-  doc = "Compiles one module; a mistake in it names file and line.",
+  doc = "Compiles one module, with the headers that its lines `--include NAME` name.",
   needs = { source = "file", strip = "boolean" },
   gives = { object = "file" },
-  primary_input = "source",
   cache = true,
   run = function(ctx)
     local source = ctx:get "source"
-    local code = assert(load(fs.read(source), "@" .. source))
+    local text, headers = fs.read(source), {}
+    for name in text:gmatch "%-%-include (%S+)" do
+      local header = folder .. "/" .. name
+      -- It counts from now on, as the source does.
+      ctx:depends_on(header)
+      headers[name] = fs.read(header)
+    end
+    local code = assert(load(text:gsub("%-%-include (%S+)", headers), "@" .. source))
     fs.write(source .. "c", string.dump(code, ctx:get "strip"))
     ctx:set("object", source .. "c")
     ctx:log("compiled " .. source:match "[^/]+$")
   end,
 })
 
-local LinkOp = flow.op("LinkOp", {
-  needs = { objects = "file[]", program = "string" },
-  gives = { program = "file" },
-  cache = true,
-  run = function(ctx)
-    local names, parts = {}, {}
-    for i, object in ipairs(ctx:get "objects") do
-      names[i] = object:match "([^/]+)%.luac$"
-      parts[i] = ("package.preload[%q] = load(%q)\n"):format(names[i], fs.read(object))
-    end
-    fs.write(ctx:get "program", table.concat(parts) .. "return require 'main'\n")
-    ctx:log("linked " .. table.concat(names, ", "))
-  end,
-})
+-- Links the objects of these modules.
+local function link_op(modules)
+  local needs = { output = "string" }
+  for _, name in ipairs(modules) do needs[name .. ".luac"] = "file" end
+  return flow.op("LinkOp", {
+    needs = needs,
+    gives = { program = "file" },
+    cache = true,
+    run = function(ctx)
+      local parts = {}
+      for i, name in ipairs(modules) do
+        local object = fs.read(ctx:get(name .. ".luac"))
+        parts[i] = ("package.preload[%q] = load(%q)\n"):format(name, object)
+      end
+      fs.write(ctx:get "output", table.concat(parts) .. "return require 'main'\n")
+      ctx:set("program", ctx:get "output")
+      ctx:log("linked " .. table.concat(modules, ", "))
+    end,
+  })
+end
 
 local TestOp = flow.op("TestOp", {
   doc = "Runs what was built, and gives up on it after a while.",
@@ -53,16 +66,17 @@ local TestOp = flow.op("TestOp", {
   end,
 })
 
-local build = flow.new("build")
-  :add_grouped(CompileOp, { input = "sources", output = "objects", max_concurrent = 4 })
-  :add(LinkOp):add(TestOp)
-
 local function run(title)
-  local built = build:run {
-    sources = fs.list(folder, { match = "*.lua" }),
-    program = folder .. "/program",
-    strip = target == "release",
-  }
+  local build, modules = flow.graph("build", { max_concurrent = 4 }), {}
+  local data = { output = folder .. "/program", strip = target == "release" }
+  for i, source in ipairs(fs.list(folder, { match = "*.lua" })) do
+    local name = source:match "([^/]+)%.lua$"
+    modules[i], data[name .. ".lua"] = name, source
+    build:add(CompileOp:with {
+      name = "CompileOp " .. name, keys = { source = name .. ".lua", object = name .. ".luac" },
+    })
+  end
+  local built = build:add(link_op(modules)):add(TestOp):run(data)
   local lines = {}
   for _, event in ipairs(built:events()) do
     if event.kind == "log" then lines[#lines + 1] = "  " .. event.message end
@@ -70,19 +84,22 @@ local function run(title)
   -- Items that execute at once end in any order.
   table.sort(lines)
   print(title)
-  for _, line in ipairs(lines) do print((line:gsub("%(/.*/", "("))) end
+  for _, line in ipairs(lines) do print((line:gsub("([('])/.*/", "%1"))) end
   if not built.ok then error(tostring(built.error), 0) end
 end
 
 if arg[2] then return run(target) end
 
 local function edit(name, text) fs.write(folder .. "/" .. name .. ".lua", text) end
-edit("greeting", "return function(name) return 'Hello, ' .. name .. '!' end")
+fs.write(folder .. "/words.h", "local hello = 'Hello'")
+edit("greeting", "--include words.h\nreturn function(name) return hello .. ', ' .. name .. '!' end")
 edit("shout", "return function(text) return text:upper() end")
 edit("main", "return require 'shout' (require 'greeting' 'world')")
 run "first build"
 run "nothing has changed"
-edit("greeting", "return function(name) return 'Good day, ' .. name .. '!' end")
+fs.write(folder .. "/words.h", "local hello = 'Good day'")
+run "a header has changed"
+edit("main", "return require 'shout' (require 'greeting' 'moon')")
 run "a module has changed"
 edit("shout", "return function(text) return text:upper() end -- a comment")
 run "the object is the same"

@@ -1,88 +1,97 @@
--- A release checklist that asks on the terminal: a machine, so that an answer can lead back, or
--- nowhere. Its answers can also come from a file:
+-- A release as a graph: each op starts when its data is there. Modules are checked and tested while
+-- the program is built; nothing is published before all of that has succeeded.
 --
 --   scripts/flowlua examples/release.lua
---   scripts/flowlua examples/release.lua <examples/release.input
 local flow = require "flow"
-local on, forward, back = flow.on, flow.forward, flow.back
+local fs = flow.fs
 
--- While the question waits for its answer, everything else would continue.
-local test = flow.exec({ "test", "-t", "0" }, { stdin = "inherit", check = false }):await()
-local is_terminal = test.status == 0
-
-local function ask(question)
-  io.write(question, " ")
-  local answer = flow.read "l" or error("the answers have ended", 0)
-  if not is_terminal then print(answer) end
-  return answer
+-- The release: three modules, each of which tests itself.
+local origin, shop = fs.temp_dir(), fs.temp_dir()
+local function write(name, body, test)
+  local text = ("local function f(a) %s end\n%s\nreturn f\n"):format(body, test)
+  fs.write(origin .. "/" .. name .. ".lua", text)
 end
+write("cart", "return a[1] + a[2]", "assert(f { 1, 2 } == 3)")
+write("price", "return a / 100", "assert(f(150) == 1.5)")
+write("tax", "return a * 19 // 100", "assert(f(200) == 38, 'a wrong tax')")
 
--- A step that is a question of yes or no.
-local function confirm(question)
-  return function(state)
-    local answer = ask(question:gsub("VERSION", state.version) .. " [y/n]")
-    if answer == "y" then return {} end
-    return { event = answer == "n" and "no" or "unclear" }
-  end
-end
-
-local CheckTagOp = flow.op("CheckTagOp", {
-  doc = "Looks whether the version was released already.",
+local CheckoutOp = flow.op("CheckoutOp", {
   needs = { version = "string" },
+  gives = { folder = "string", sources = "string[]" },
   run = function(ctx)
-    local released = { ["1.0.0"] = true, ["1.1.0"] = true }
-    if released[ctx:get "version"] then ctx:set("event", "taken") end
+    local folder = fs.temp_dir()
+    for _, path in ipairs(fs.list(origin)) do
+      fs.copy(path, folder .. "/" .. path:match "[^/]+$")
+    end
+    ctx:set("folder", folder)
+    ctx:set("sources", fs.list(folder, { match = "*.lua" }))
   end,
 })
 
-local checklist = flow.machine {
-  name = "release",
-  start = "version",
-  -- The event is what a step returns; all else is kept in the state.
-  emit = function(result) return result.event end,
-  reduce = function(state, result)
-    local known = { version = result.version or state.version, aborted = result.aborted }
-    return flow.continue(known)
+local LintOp = flow.op("LintOp", {
+  needs = { sources = "string[]" },
+  run = function(ctx)
+    for _, path in ipairs(ctx:get "sources") do
+      if fs.read(path):find "\t" then ctx:fail(path .. " has a tab in it") end
+    end
   end,
-  flow.any_step { on("unclear", flow.stay()), on("no", forward "abort") },
-  flow.step("version", {
-    run = function()
-      local version = ask "Which version?"
-      return { version = version, event = not version:find "^%d+%.%d+%.%d+$" and "unclear" or nil }
-    end,
-    flow.next(forward "tag"),
-  }),
-  flow.step("tag", {
-    run = CheckTagOp,
-    on("taken", forward "again"),
-    flow.next(forward "changelog"),
-  }),
-  flow.step("again", {
-    run = function(state) print(state.version .. " is released already.") return {} end,
-    flow.next(back "version"),
-  }),
-  flow.step("changelog", {
-    run = confirm "Does the changelog describe VERSION?",
-    on("no", forward "write"),
-    flow.next(forward "tests"),
-  }),
-  flow.step("write", {
-    run = function() ask "Then write it, and press Enter." return {} end,
-    flow.next(back "changelog"),
-  }),
-  flow.step("tests", { run = confirm "Have all tests passed?", flow.next(forward "publish") }),
-  flow.step("publish", { run = confirm "Publish VERSION?", flow.next(forward "done") }),
-  flow.step("done", {
-    run = function(state) print("Published " .. state.version .. ".") return {} end,
-  }),
-  flow.step("abort", {
-    run = function() print "Nothing was published." return { aborted = true } end,
-  }),
-}
+})
 
-local run = checklist:run()
-if not run.ok then error(tostring(run.error), 0) end
-for _, event in ipairs(run:events()) do
-  if event.kind == "transition" then print(event.message) end
-end
-os.exit(run.result.aborted and 1 or 0, true)
+local TestOp = flow.op("TestOp", {
+  needs = { source = "string" },
+  gives = { report = "string" },
+  timeout = 60,
+  run = function(ctx)
+    local source = ctx:get "source"
+    flow.exec { "lua5.4", source }:await()
+    ctx:set("report", source:match "[^/]+$" .. " passed")
+  end,
+})
+
+local BuildOp = flow.op("BuildOp", {
+  needs = { sources = "string[]", folder = "string", version = "string" },
+  gives = { archive = "string" },
+  run = function(ctx)
+    local parts = { ("-- shop %s\n"):format(ctx:get "version") }
+    for _, path in ipairs(ctx:get "sources") do
+      local name = path:match "([^/]+)%.lua$"
+      parts[#parts + 1] = ("package.preload[%q] = load(%q)\n"):format(name, fs.read(path))
+    end
+    local archive = ctx:get "folder" .. "/shop.all"
+    fs.write(archive, table.concat(parts))
+    ctx:set("archive", archive)
+  end,
+})
+
+local PublishOp = flow.op("PublishOp", {
+  needs = { archive = "string", version = "string" },
+  gives = { published = "string" },
+  run = function(ctx)
+    local name = ("shop-%s.lua"):format(ctx:get "version")
+    fs.copy(ctx:get "archive", shop .. "/" .. name)
+    ctx:set("published", name)
+  end,
+})
+
+local CleanOp = flow.op("CleanOp", function(ctx)
+  local folder = ctx:get("folder", "string?")
+  if folder then fs.remove(folder, { recursive = true }) end
+end)
+
+local release = flow.graph("release")
+  :needs { version = "string" }
+  :add(CheckoutOp)
+  :add(LintOp)
+  :add_grouped(TestOp, { input = "sources", output = "reports", as = "source", max_concurrent = 4 })
+  :add(BuildOp)
+  :add(PublishOp, { after = { LintOp, TestOp } })
+  :add_finally(CleanOp)
+
+local run = release:run { version = "1.2" }
+print(run.ok, run.data.published, table.concat(run.data.reports, ", "))
+
+-- A mistake: the program is built, and nothing is published.
+write("tax", "return a * 20 // 100", "assert(f(200) == 38, 'a wrong tax')")
+run = release:run { version = "1.3" }
+print(run.ok, run.data.published, run.error.op, run.error.stderr:match "a wrong tax")
+print("published:", #fs.list(shop))
