@@ -76,6 +76,27 @@ part("ops", function()
     at_most = 200 }
 end)
 
+part("graphs", function()
+  local chained, op, edge, without = in_turn(
+    ours("units.lua", "op", "100000"), ours("units.lua", "graph_op", "100000"),
+    ours("units.lua", "edge", "100000"), ours("units.lua", "no_edge", "100000"))
+  row { name = "an op of a graph of 100,000 / of a chain", ours = time(op), peer = time(chained),
+    unit = "ns", by = "cpu", times = 1.5 }
+  row { name = "an edge with data", ours = { cpu = edge[2] - without[2] }, unit = "ns", by = "cpu",
+    at_most = 100 }
+  local once, twice = in_turn(
+    ours("units.lua", "piped_once", "1000000"), ours("units.lua", "piped_twice", "1000000"))
+  row { name = "1,000,000 items through two groups / one", ours = time(twice), peer = time(once),
+    unit = "ns", by = "cpu", times = 2.3 }
+  local list, iterated = in_turn(
+    ours("units.lua", "item", "1000000"), ours("units.lua", "iterated_item", "1000000"))
+  row { name = "an item of an iterator / of a list", ours = time(iterated), peer = time(list),
+    unit = "ns", by = "cpu", times = 1.3 }
+  local passing = in_turn(ours("units.lua", "passing_item", "10000000"))
+  row { name = "peak memory, 10,000,000 of an iterator", ours = passing[3] / 2 ^ 20, unit = "MiB",
+    at_most = 30 }
+end)
+
 part("strings", function()
   -- Steps set one of two texts that there are. Items have a new text each: an array of its bytes
   -- as input and as output, and a search among Lua's strings when the op reads it, where an

@@ -75,6 +75,83 @@ function kinds.item(n)
   }), { output = "doubled", max_concurrent = 3 })
 end
 
+-- Items of an iterator, each of which is doubled, too.
+function kinds.iterated_item(n)
+  local DoubleOp = flow.op("DoubleOp", {
+    needs = { item = "integer" }, gives = { doubled = "integer" },
+    run = function(ctx) ctx:set("doubled", ctx:get("item") * 2) end,
+  })
+  local blueprint = flow.new("group"):add_grouped(DoubleOp, {
+    input = "list", output = "doubled", max_concurrent = 3,
+  })
+  return function()
+    local i = 0
+    local run = blueprint:run { list = function() if i < n then i = i + 1 return i end end }
+    assert(run.ok, run.error)
+  end
+end
+
+-- Items of an iterator whose results nobody keeps, with a short log.
+function kinds.passing_item(n)
+  local NothingOp = flow.op("NothingOp", { needs = { item = "integer" }, run = nothing })
+  local blueprint = flow.new("group"):add_grouped(NothingOp, { input = "list", max_concurrent = 3 })
+  return function()
+    local i = 0
+    local run = blueprint:start(
+      { list = function() if i < n then i = i + 1 return i end end }, { log_limit = 10000 })
+    run:wait()
+    assert(run.ok, run.error)
+  end
+end
+
+-- Items that go through one group, or two of a graph.
+local function pipeline(n, stages)
+  local graph = flow.graph("pipeline"):data { list1 = numbers(n) }
+  for stage = 1, stages do
+    graph:add_grouped(flow.op("Stage" .. stage .. "Op", {
+      needs = { item = "integer" }, gives = { doubled = "integer" },
+      run = function(ctx) ctx:set("doubled", ctx:get("item") * 2) end,
+    }), { input = "list" .. stage, output = "list" .. stage + 1, max_concurrent = 3 })
+  end
+  return running(graph)
+end
+function kinds.piped_once(n) return pipeline(n, 1) end
+function kinds.piped_twice(n) return pipeline(n, 2) end
+
+-- Ops of a graph that do nothing, each after the one before it.
+function kinds.graph_op(n)
+  local NothingOp, graph = flow.op("NothingOp", nothing), flow.graph("graph")
+  local last
+  for i = 1, n do
+    local name = "Op" .. i
+    graph:add(NothingOp:with { name = name }, { after = last })
+    last = name
+  end
+  return running(graph)
+end
+
+-- Ops of a graph with a hundred edges each, of which there are so many, or with none.
+local function fan(n, has_edges)
+  local graph, data, needs = flow.graph("fan"), {}, {}
+  for i = 1, 100 do
+    local key = "key" .. i
+    needs[key] = "integer"
+    if has_edges then
+      graph:add(flow.op("Giver" .. i, {
+        gives = { [key] = "integer" }, run = function(ctx) ctx:set(key, i) end,
+      }))
+    else
+      data[key] = i
+      graph:add(flow.op("Giver" .. i, nothing))
+    end
+  end
+  local ReaderOp = flow.op("ReaderOp", { needs = needs, run = nothing })
+  for i = 1, n // 100 do graph:add(ReaderOp:with { name = "Reader" .. i }) end
+  return running(graph:data(data))
+end
+function kinds.edge(n) return fan(n, true) end
+function kinds.no_edge(n) return fan(n, false) end
+
 function kinds.string_item(n)
   local list = {}
   for i = 1, n do list[i] = "item " .. i end
