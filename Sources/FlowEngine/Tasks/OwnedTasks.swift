@@ -17,11 +17,14 @@ protocol TaskOwner: AnyObject {
   func holds(_ limit: Limit) -> Bool
   /// The tasks that include the owner itself, also where stops of those don't reach it.
   var tasksAround: OwnedTasks? { get }
+  /// The time limits of the policies of the owner, and of what encloses it within the same run.
+  var attemptLimits: [any PausableLimit] { get }
 }
 
 extension TaskOwner {
   func holds(_ limit: Limit) -> Bool { false }
   var tasksAround: OwnedTasks? { enclosingTasks }
+  var attemptLimits: [any PausableLimit] { [] }
 }
 
 /// The tasks that an op or a run has started and that haven't ended: they end with it at the
@@ -74,6 +77,17 @@ package final class OwnedTasks {
       around = owned.owner?.tasksAround
     }
     return false
+  }
+
+  /// The time limits of all policies around the tasks.
+  var attemptLimits: [any PausableLimit] {
+    // A loop, because runs can have started each other in a row of any length.
+    var (limits, around) = ([any PausableLimit](), Optional(self))
+    while let owned = around.map({ $0.outermost ?? $0 }) {
+      if let owner = owned.owner { limits += owner.attemptLimits }
+      around = owned.owner?.tasksAround
+    }
+    return limits
   }
 
   /// Why the owner of the tasks is to stop; nil when nothing stops it.

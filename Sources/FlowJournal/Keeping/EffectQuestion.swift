@@ -18,7 +18,7 @@ final class EffectQuestion: KeptReading, TaskObserver {
   ) {
     name = request.wait
     self.ended = ended
-    wait = MessageWait(request, in: box, on: work.loop) { _ in }
+    wait = MessageWait(request, in: box, on: work.loop, pausing: work.pause) { _ in }
   }
 
   func begin(then: @escaping () -> Void) {

@@ -98,7 +98,7 @@ local flow = {}
 ---The policy of an op, flow or machine.
 ---@class flow.CommonPolicyOptions
 ---@field retry? integer|flow.RetryOptions A number of attempts, or a table of options.
----@field timeout? number Seconds per attempt, greater than 0. It stops an op that waits and one that is busy.
+---@field timeout? number Seconds per attempt, greater than 0. It stops an op that waits and one that is busy. Waits for limits and messages don't count.
 ---@field grace? number Seconds that all cleanups together have after a stop; `math.huge` for no limit. The default is the value of `--grace`, or 30.
 ---@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like the op's, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
@@ -740,7 +740,8 @@ function Ctx:depends_on(paths) end
 
 ---Waits for a message to the run: from the terminal, from `flowlua --send RUN name=value`, or by `flow.send`. Each message is
 ---taken once, those of one name in their order; an op that is executed again has those that it had taken. A kept script
----that waits for nothing else and has no terminal ends with status 75. Not in workers.
+---that waits for nothing else and has no terminal ends with status 75. Timeouts of ops and flows stand still meanwhile. Not
+---in workers.
 ---@async
 ---@param name string
 ---@param options? flow.WaitForOptions

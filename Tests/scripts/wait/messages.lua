@@ -56,8 +56,8 @@ run:await()
 check.equal(inner, 1)
 
 -- A wait ends with its time, its op, and when nothing can come.
-run = flow.op("LateOp", { timeout = 5, run = function(ctx) ctx:wait_for "x" end }):run()
-check.equal(run.error.kind, "timeout")
+run = flow.op("WithinOp", function(ctx) flow.within(5, function() ctx:wait_for "x" end) end):run()
+check.equal(run.error.kind .. run.duration, "timeout5.0")
 run = flow.op("LimitOp", function(ctx) ctx:wait_for("x", { timeout = 3 }) end):run()
 check.equal(run.error.kind .. run.duration, "timeout3.0")
 run = flow.op("StalledOp", function(ctx) ctx:wait_for "x" end):run()
@@ -66,6 +66,35 @@ run = flow.op("StoppedOp", function(ctx) ctx:wait_for "x" end):start()
 run:cancel "enough"
 run:wait()
 check.equal(run.error.kind, "cancelled")
+
+-- Timeouts of the op, and of flows around it, don't count meanwhile; what was left counts afterwards.
+local function late(seconds, timeouts)
+  local op = flow.op("LateOp", { timeout = timeouts.op, run = function(ctx)
+    flow.sleep(3)
+    flow.spawn(function() ctx:wait_for "b" end)
+    ctx:wait_for "a"
+    flow.sleep(seconds)
+  end })
+  local inner = flow.new("inner"):data { list = { 1, 2 } }:add_grouped(op, { input = "list", as = "item" }):with { timeout = timeouts.flow }
+  local outer = flow.op("OuterOp", { timeout = timeouts.outer, run = function() inner:run():await() end })
+  local started = outer:start()
+  flow.spawn(function()
+    for _, name in ipairs { "a", "b", "b", "a" } do
+      flow.sleep(100)
+      flow.send(started, name, 1)
+    end
+  end)
+  started:wait()
+  return started.ok and "ok" or started.error.kind, started.duration
+end
+for _, level in ipairs { "op", "flow", "outer" } do
+  local outcome, duration = late(4, { [level] = 8 })
+  check.equal(outcome .. duration, "ok404.0", level)
+  outcome, duration = late(6, { [level] = 8 })
+  check.equal(outcome .. duration, "timeout405.0", level)
+end
+run = flow.op("LateOp", { timeout = 5, run = function(ctx) ctx:wait_for "x" end }):run()
+check.equal(run.error.kind, "stalled")
 
 -- In tests.
 run = testing.run(flow.op("TestOp", function(ctx)

@@ -78,6 +78,8 @@ package final class KeptWork {
   package var requiredOutputs: [ByteString] = []
   /// The lineages of the runs whose messages say what became of it, if it isn't executed twice.
   package var runs: [UInt64] = []
+  /// The time limits that don't count while somebody is asked that.
+  package var pause: LimitPause?
   /// Whether items pass between it and other ops while it executes: nothing of that is kept, so it executes again.
   package var passesItems = false
   /// The values that were read for the keeper's last answer, `later`.

@@ -4,16 +4,19 @@ package final class MessageWait: FlowTask<FlowValue> {
   package let box: MessageBox
   /// Drops messages of another type.
   package let isRefused: (Message) -> Void
+  /// The pause of the time limits that don't count meanwhile.
+  private let pause: LimitPause?
   private var timer: LoopTimer?
   /// Whether the store knows of it.
   private var isNoted = false
 
   package init(
     _ request: MessageRequest, in box: MessageBox, on loop: FlowEventLoop,
-    refused: @escaping (Message) -> Void
+    pausing pause: LimitPause?, refused: @escaping (Message) -> Void
   ) {
     self.request = request
     self.box = box
+    self.pause = pause
     isRefused = refused
     super.init(on: loop)
   }
@@ -22,7 +25,9 @@ package final class MessageWait: FlowTask<FlowValue> {
 
   /// Begins to wait, once it has an owner; ends at once if the message is there.
   package func start() {
-    if !look() { loop.messages.add(self) }
+    if look() { return }
+    pause?.begin()
+    loop.messages.add(self)
   }
 
   /// Looks whether the message is there; returns whether the wait has ended.
@@ -75,6 +80,7 @@ package final class MessageWait: FlowTask<FlowValue> {
   func finish(_ outcome: Result<FlowValue, FlowError>) {
     guard state == .pending else { return }
     timer?.cancel()
+    pause?.end()
     loop.messages.remove(self)
     switch outcome {
     case .success(let value):
@@ -221,7 +227,8 @@ extension OpContext {
   ///   - name: The name of the message.
   ///   - type: The type of its value; others are dropped, with a line in the log.
   ///   - ask: A question for a person.
-  ///   - timeout: How long to wait, from the first process that has waited on; nil: for ever.
+  ///   - timeout: How long to wait, from the first process that has waited on; nil: for ever. Timeouts of ops and flows
+  ///     don't count meanwhile.
   /// - Returns: The wait.
   package func messageWait(
     for name: ByteString, type: FlowValueType?, ask: ByteString?, timeout: Duration?
@@ -230,7 +237,10 @@ extension OpContext {
     let request = MessageRequest(
       name: name, wait: box.nextWait(of: key, attempt: attemptGeneration, for: name),
       runs: run.messageRuns, type: type, ask: ask, timeout: timeout)
-    return MessageWait(request, in: box, on: run.loop) { [weak self] message in
+    let pause = execution.map { execution in
+      LimitPause { [unowned execution] in execution.limitsAround }
+    }
+    return MessageWait(request, in: box, on: run.loop, pausing: pause) { [weak self] message in
       guard let self, let type else { return }
       let shown: ByteString =
         switch message.content {

@@ -4,8 +4,8 @@ struct Attempt {
   let policy: OpPolicy?
   /// The 1-based number.
   private(set) var number = 1
-  /// The timer of its deadline.
-  var timer: LoopTimer?
+  /// The limit of its time, while it executes.
+  var limit: (any PausableLimit)?
   /// The end of the grace of its cleanups, final steps and last callbacks; nil until it has begun.
   var graceEnd: Int64?
 

@@ -42,7 +42,7 @@ extension Execution {
     case .none: break
     case .cut: endGrace(index)
     case .setTimer(let end):
-      stops.setTimer(loop.schedule(at: end, LevelLimit(.grace, self, level: level)), of: index)
+      stops.setTimer(loop.schedule(at: end, GraceLimit(self, level: level)), of: index)
     }
   }
 

@@ -196,6 +196,7 @@ extension Execution {
     }
     if work.isOnce {
       work.runs = run.messageRuns
+      work.pause = LimitPause { [unowned self] in limitsAround }
       work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.name)
     }
     return work

@@ -251,6 +251,11 @@ final class Execution: Work {
     @inline(__always) get { supervision?.stops.hasDeadlines == true }
   }
 
+  /// Takes over the time limits of what encloses the execution, which have changed.
+  func renewEnclosingDeadline() {
+    if let memberOf { enclosingDeadline = memberOf.lend { $0.surroundings.deadline } }
+  }
+
   /// When the code that encloses a shield times out.
   func earliestDeadline(around shield: Int) -> Deadline {
     stops.earliest(around: shield, enclosing: enclosingLimit)

@@ -18,6 +18,8 @@ extension OpContext: TaskOwner {
   func holds(_ limit: Limit) -> Bool { execution?.holdsWithin(limit) == true }
 
   var tasksAround: OwnedTasks? { execution?.run.owner }
+
+  var attemptLimits: [any PausableLimit] { execution?.limitsWithinRun ?? [] }
 }
 
 extension Run: TaskOwner {
@@ -36,6 +38,8 @@ extension Run: TaskOwner {
   func holds(_ limit: Limit) -> Bool { execution?.flowsHold(limit) == true }
 
   var tasksAround: OwnedTasks? { owner }
+
+  var attemptLimits: [any PausableLimit] { execution?.limitsWithinRun ?? [] }
 }
 
 extension OpContext {
