@@ -1,161 +1,94 @@
--- run: ETL_KILL=15 $DIR
 -- run: $DIR
 --
--- Extracts 200,000 sales from a CSV file, transforms them in workers, and loads them into an SQLite
--- database (Debian: lua-sql-sqlite3). The run is kept: if the process is killed, the next one
--- continues, and no sale is loaded twice.
+-- Sums up orders by country: extracts them from a CSV file, which may be larger than the memory,
+-- and loads the sums into an SQLite database (Debian: lua-sql-sqlite3). Rows that are wrong go into
+-- another file with their reasons, and keep no others from being loaded.
 --
---   ETL_KILL=15 scripts/flowlua examples/etl.lua FOLDER    # as if the power failed
---   scripts/flowlua examples/etl.lua FOLDER                # continues
---   scripts/flowlua --follow examples/etl.lua FOLDER       # nothing is left, so this is a new run
+--   scripts/flowlua examples/etl.lua FOLDER
 local flow = require "flow"
-local fs = flow.fs
+local csv, fs, json = flow.csv, flow.fs, flow.json
 
+local here = arg[0]:match "^(.*)/" or "."
 local folder = arg[1] or error("usage: etl.lua FOLDER", 0)
-fs.mkdir(folder)
-flow.keep { store = folder .. "/.flowlua", resume = true }
 
-local ROWS, CHUNKS = 200000, 50
-local COLUMNS = { "id", "day", "country", "price" }
+local CustomersOp = flow.op("CustomersOp", {
+  gives = { countries = "table" },
+  run = function(ctx)
+    local countries = {}
+    local function skip(problem) ctx:log("line", problem.line, "is left out:", problem.message) end
+    for customer in json.lines({ path = here .. "/etl/customers.jsonl" }, { on_error = skip }) do
+      countries[customer.id] = customer.country
+    end
+    ctx:set("countries", countries)
+  end,
+})
 
 local ExtractOp = flow.op("ExtractOp", {
-  doc = "Stands for a download: a file of sales, the same each time.",
-  needs = { csv = "string" },
-  thread = "worker",
+  doc = "Reads orders as fast as the others take them.",
+  needs = { countries = "table" },
+  gives = { orders = "stream<table>", rejects = "stream<table>" },
   run = function(ctx)
-    local countries, seed = { "de", "FR", "it ", "PL" }, 1
-    local rows = { "id,day,country,price\n" }
-    for id = 1, ROWS do
-      seed = seed * 16807 % 2147483647
-      rows[id + 1] = ("%d,%d,%s,%d.%02d EUR\n"):format(
-        id, seed % 365, countries[seed % 4 + 1], seed % 90, seed % 100)
+    local function reject(problem)
+      ctx:emit("rejects", { text = problem.text, reason = problem.message })
     end
-    fs.write(ctx:get "csv", table.concat(rows)) -- the whole file, or none
+    local options = { types = { customer = "integer", amount = "number" }, on_error = reject }
+    for order in csv.rows({ path = here .. "/etl/orders.csv" }, options) do
+      order.country = ctx:get("countries")[order.customer]
+      if order.country then
+        ctx:emit("orders", order)
+      else
+        reject { text = order.id, message = "no customer " .. order.customer }
+      end
+    end
   end,
 })
 
-local DivideOp = flow.op("DivideOp", {
-  doc = "Finds where the chunks of the file begin and end. No field has a line break.",
-  needs = { csv = "string" },
-  gives = { chunks = "table[]" },
+local SumOp = flow.op("SumOp", {
+  needs = { orders = "stream<table>" },
+  gives = { sums = "table" },
   run = function(ctx)
-    local file <close> = assert(io.open(ctx:get "csv"))
-    local size, chunks = file:seek "end", {}
-    file:seek "set"
-    local first = #file:read "L" -- after the names of the columns
-    for number = 1, CHUNKS do
-      local last = math.max(first, size * number // CHUNKS)
-      file:seek("set", last)
-      if last < size then last = last + #file:read "L" end
-      chunks[number] = { first = first, size = last - first }
-      first = last
+    local sums = {}
+    for order in ctx:get "orders" do
+      sums[order.country] = (sums[order.country] or 0) + order.amount
     end
-    ctx:set("chunks", chunks)
+    ctx:set("sums", sums)
   end,
 })
 
--- The row of the database for a row of the file.
-local function transform(row, chunk)
-  local euros, cents = row.price:match "^(%d+)%.(%d%d) EUR$"
-  return ("(%d,%d,%d,'%s',%d)"):format(
-    chunk, row.id, row.day // 31 + 1, row.country:match("%a+"):upper(), euros * 100 + cents)
-end
-
--- A connection to a database that is closed when the op ends, however it ends.
-local function open(ctx, path)
-  local environment = require("luasql.sqlite3").sqlite3()
-  local db = assert(environment:connect(path, 60000)) -- waits up to 60,000 ms for others
-  ctx:defer(function()
-    db:close()
-    environment:close()
-  end)
-  return db
-end
-
-local CreateOp = flow.op("CreateOp", {
-  doc = "Makes a database for this run: the key is the same in each process that continues it.",
-  needs = { folder = "string" },
-  gives = { part = "string" },
-  thread = "worker",
+local RejectOp = flow.op("RejectOp", {
+  needs = { rejects = "stream<table>" },
   run = function(ctx)
-    local part = ctx:get "folder" .. "/sales-" .. ctx.key .. ".db"
-    local db = open(ctx, part)
-    assert(db:execute [[
-      CREATE TABLE IF NOT EXISTS sales (chunk, id, month, country, cents, PRIMARY KEY (chunk, id))
-      WITHOUT ROWID]])
-    assert(db:execute "CREATE TABLE IF NOT EXISTS chunks (chunk PRIMARY KEY, process)")
-    ctx:set("part", part)
+    local file <close> = assert(io.open(folder .. "/rejects.jsonl", "w"))
+    for row in ctx:get "rejects" do file:write(json.encode(row), "\n") end
   end,
 })
 
 local LoadOp = flow.op("LoadOp", {
-  doc = "Loads one chunk in one transaction, which replaces what was loaded of it before.",
-  needs = { csv = "string", part = "string", chunk = "table" },
+  doc = "Replaces the database: nobody sees a part of it.",
+  needs = { sums = "table" },
   thread = "worker",
   run = function(ctx)
-    local chunk = ctx:get "chunk"
-    local file <close> = assert(io.open(ctx:get "csv"))
-    file:seek("set", chunk.first)
-    local types, rows = { id = "integer", day = "integer" }, {}
-    for row in flow.csv.rows(file:read(chunk.size), { header = COLUMNS, types = types }) do
-      rows[#rows + 1] = transform(row, chunk.first)
+    local environment = require("luasql.sqlite3").sqlite3()
+    local db = assert(environment:connect(folder .. "/new.db"))
+    assert(db:execute "CREATE TABLE sums (country PRIMARY KEY, amount)")
+    for country, amount in pairs(ctx:get "sums") do
+      local values = ("('%s', %.2f)"):format(db:escape(country), amount)
+      assert(db:execute("INSERT INTO sums VALUES " .. values))
     end
-
-    local db = open(ctx, ctx:get "part")
-    assert(db:execute "BEGIN IMMEDIATE")
-    assert(db:execute("DELETE FROM sales WHERE chunk = " .. chunk.first))
-    for first = 1, #rows, 500 do
-      local values = table.concat(rows, ",", first, math.min(first + 499, #rows))
-      assert(db:execute("INSERT INTO sales VALUES " .. values))
-    end
-    local stat <close> = io.open "/proc/self/stat"
-    assert(db:execute(("REPLACE INTO chunks VALUES (%d, %d)"):format(chunk.first, stat:read "n")))
-    assert(db:execute "COMMIT")
-    -- The worst moment: the database has the chunk, but the store doesn't know it.
-    if ctx.index == tonumber(os.getenv "ETL_KILL") then os.execute "kill -9 $PPID" end
+    db:close()
+    environment:close()
+    fs.rename(folder .. "/new.db", folder .. "/sums.db")
   end,
 })
 
-local PublishOp = flow.op("PublishOp", {
-  doc = "Replaces the database of the last run; nobody sees a part of this one.",
-  needs = { part = "string", database = "string" },
-  run = function(ctx)
-    -- A process may have been killed right after this.
-    if fs.exists(ctx:get "part") then fs.rename(ctx:get "part", ctx:get "database") end
-  end,
-})
-
-local ReportOp = flow.op("ReportOp", {
-  needs = { database = "string" },
-  gives = { report = "table[]", processes = "integer" },
-  thread = "worker",
-  run = function(ctx)
-    local db, report = open(ctx, ctx:get "database"), {}
-    local cursor = assert(db:execute [[
-      SELECT country, count(DISTINCT id) AS different, count(*) AS sales, sum(cents) AS cents
-      FROM sales GROUP BY country ORDER BY country]])
-    for row in function() return cursor:fetch({}, "a") end do report[#report + 1] = row end
-    cursor:close()
-    cursor = assert(db:execute "SELECT count(DISTINCT process) FROM chunks")
-    ctx:set("processes", cursor:fetch())
-    cursor:close()
-    ctx:set("report", report)
-  end,
-})
-
-local run = flow.new("etl")
-  :data { folder = folder, csv = folder .. "/sales.csv", database = folder .. "/sales.db" }
+local run = flow.graph("etl")
+  :add(CustomersOp)
   :add(ExtractOp)
-  :add(DivideOp)
-  :add(CreateOp)
-  :add_grouped(LoadOp, { input = "chunks", as = "chunk", max_concurrent = 4 })
-  :add(PublishOp)
-  :add(ReportOp)
+  :add(SumOp)
+  :add(RejectOp)
+  :add(LoadOp)
   :run()
 if not run.ok then error(tostring(run.error), 0) end
 
-for _, row in ipairs(run.data.report) do
-  assert(row.sales == row.different, "a sale was loaded twice")
-  print(("%s  %d sales  %.2f EUR"):format(row.country, row.sales, row.cents / 100))
-end
-print(("%d chunks, loaded by %d processes"):format(#run.data.chunks, run.data.processes))
+print(("DE %.2f EUR, FR %.2f EUR"):format(run.data.sums.DE, run.data.sums.FR))
+io.write(fs.read(folder .. "/rejects.jsonl"))

@@ -3,7 +3,7 @@
 local check, flow, host = require "check", require "flow", require "host"
 
 -- Starts the example, with words of `env` before it; the program, a task.
-local example = "examples/etl.lua"
+local example = "examples/bulk_load.lua"
 local function start(folder, ...)
   local words = { "env", ... }
   for _, word in ipairs { host.binary, "--follow", example, folder } do words[#words + 1] = word end
@@ -44,7 +44,7 @@ end
 -- Killed at the worst moment: after the database has a chunk, before the store knows.
 folder = flow.fs.temp_dir()
 for _, chunk in ipairs { 20, 50 } do
-  local result = start(folder, "ETL_KILL=" .. chunk):await()
+  local result = start(folder, "LOAD_KILL=" .. chunk):await()
   check.equal(result.signal or result.status, 9, result.stderr)
   note(result.stderr, folder)
 end
@@ -77,9 +77,9 @@ check.equal(last.stdout:match "^(.-)50 chunks", sums, "seed " .. seed)
 -- Killed, and edited because its rows were wrong: all of them are those of the new code.
 folder = flow.fs.temp_dir()
 local text = flow.fs.read(example)
-example = folder .. "/etl.lua"
+example = folder .. "/bulk_load.lua"
 flow.fs.write(example, text)
-check.equal(start(folder, "ETL_KILL=30"):await().status ~= 0, true)
+check.equal(start(folder, "LOAD_KILL=30"):await().status ~= 0, true)
 local edited, count = text:gsub(":upper%(%)", ":lower()")
 check.equal(count, 1)
 flow.fs.write(example, edited)
