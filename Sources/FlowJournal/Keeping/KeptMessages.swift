@@ -47,7 +47,7 @@ final class KeptMessages: MessageStore {
     return true
   }
 
-  func add(_ message: Message) throws {
+  func add(_ message: Message, waits: Bool) throws {
     let (form, bytes): (MessageTable.Form, ByteString) =
       switch message.content {
       case .text(let text): (.text, text)
@@ -57,7 +57,7 @@ final class KeptMessages: MessageStore {
     if isSecret || kept.loop.secrets.occur(in: bytes) {
       throw FlowError(.error, "<\(message.name)> contains the text of a secret, which isn't kept")
     }
-    try write(patience: JournalStore.patience) { () throws(FlowError) in
+    try write(patience: waits ? JournalStore.patience : 0) { () throws(FlowError) in
       try table.add(
         to: kept.number, message.name, form, bytes, target: Int64(bitPattern: message.run))
     }

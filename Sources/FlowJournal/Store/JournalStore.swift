@@ -28,14 +28,20 @@ package final class JournalStore {
   /// - Parameters:
   ///   - folder: The path.
   ///   - isReadOnly: Whether only to read; the store must exist then.
+  ///   - waits: Whether calls wait for another process that writes, for some seconds.
   /// - Throws: A `FlowError` with a `storeProblem`: there is no such store or no access to it, it is on a
   ///   network file system, damaged, or of a later version.
-  package convenience init(folder: ByteString, isReadOnly: Bool) throws(FlowError) {
-    try self.init(folder: folder, isReadOnly: isReadOnly, newKey: nil)
+  package convenience init(
+    folder: ByteString, isReadOnly: Bool, waits: Bool = true
+  ) throws(FlowError) {
+    try self.init(
+      folder: folder, isReadOnly: isReadOnly, newKey: nil, patience: waits ? Self.patience : 0)
   }
 
   /// Opens a store as the initializer above; a new one that writes gets the key `newKey`, unless that is nil.
-  init(folder: ByteString, isReadOnly: Bool, newKey: [UInt8]?) throws(FlowError) {
+  init(
+    folder: ByteString, isReadOnly: Bool, newKey: [UInt8]?, patience: Int32 = JournalStore.patience
+  ) throws(FlowError) {
     self.folder = folder
     self.isReadOnly = isReadOnly
     if isReadOnly {
@@ -50,7 +56,7 @@ package final class JournalStore {
     key = try StoreKey.open(in: folder, makes: isNew, given: newKey)
     digests = try DigestMaker(key: key)
     if isNew { try StoreKey.makeDatabase(in: folder) }
-    database = try isReadOnly ? Self.openToRead(folder) : Self.openToWrite(folder, Self.patience)
+    database = try isReadOnly ? Self.openToRead(folder) : Self.openToWrite(folder, patience)
     table = try RecordTable(database, digests)
     files = FileTable(database, digests)
     codes = CodeTable(database, digests)

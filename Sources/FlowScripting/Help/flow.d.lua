@@ -1092,7 +1092,8 @@ function flow.within(seconds, fn, ...) end
 function flow.read(...) end
 
 ---Sends a message to a run, which `ctx:wait_for(name)` of one of its ops takes. It is in the store of a kept run when this
----returns.
+---returns; while another process writes there, it waits, for five seconds at most.
+---@async
 ---@param run flow.Run|string A run of this script, or the id of a kept run.
 ---@param name string
 ---@param value any Another value than nil.

@@ -9,7 +9,6 @@ struct MessageBindings {
   static func install(in host: ScriptHost) {
     host.define("send") { host, call in
       try Self(host: host).send(Arguments(host, call, "send"))
-      return call.answer()
     }
   }
 
@@ -49,16 +48,33 @@ struct MessageBindings {
   }
 
   /// `flow.send(run, name, value)`: to a run of this process, or to a kept one by its id.
-  private func send(_ arguments: Arguments) throws {
+  private func send(_ arguments: Arguments) throws -> LuaAnswer {
     let name = try arguments.name(2)
     if arguments.isNil(3) { throw arguments.wrong(3, expected: "value") }
     let value = try arguments.call.engineValue(arguments.place(3))
+    let sending: MessageSending
     if let run = arguments.call.object(1, host.types.run) {
-      do throws(FlowError) { try run.send(name, value) } catch {
-        throw host.usage(arguments.call, "bad use of 'send' (\(error.message))")
+      guard let made = run.sending(name, value) else {
+        throw bad(arguments.call, .usage("the run '\(run.name)' has ended"))
       }
-      return
+      sending = made
+    } else {
+      sending = try self.sending(name, value, arguments)
     }
+    host.begin(sending, arguments.call.origin)
+    sending.markObserved()
+    sending.start()
+    if sending.isConcluded { return try answer(arguments.call, sending) }
+    return try arguments.call.wait(
+      TaskWait(sending, for: host.waitingTask, deadline: nil) {
+        try answer($0, sending)
+      })
+  }
+
+  /// The sending to a kept run, by its id.
+  private func sending(
+    _ name: ByteString, _ value: FlowValue, _ arguments: Arguments
+  ) throws -> MessageSending {
     guard let id = arguments.call.bytes(1), arguments.call.kind(1) == .string else {
       throw arguments.wrong(1, expected: "run or the id of a kept run")
     }
@@ -70,12 +86,27 @@ struct MessageBindings {
       if value.isSecret || host.loop.secrets.occur(in: ByteString(bytes)) {
         throw FlowError(.error, "the value contains the text of a secret, which isn't kept")
       }
-      try JournalStore(folder: folder, isReadOnly: false).send(name, encoded: bytes, to: id)
-      host.loop.presentMessages?.deliver()
+      return MessageSending(
+        name, on: host.loop, mayPass: { FlowError.from($0).storeProblem == .busy },
+        attempt: { [host] in
+          try JournalStore(folder: folder, isReadOnly: false, waits: false)
+            .send(name, encoded: bytes, to: id)
+          host.loop.presentMessages?.deliver()
+        })
     } catch {
-      throw host.usage(
-        arguments.call, "bad use of 'send' (\(FlowError.from(error).message))")
+      throw bad(arguments.call, .from(error))
     }
+  }
+
+  private func answer(_ call: LuaCall, _ sending: MessageSending) throws -> LuaAnswer {
+    if let error = sending.error {
+      throw error.kind == .error ? bad(call, error) : host.raise(error)
+    }
+    return call.answer()
+  }
+
+  private func bad(_ call: LuaCall, _ error: FlowError) -> any Error {
+    host.usage(call, "bad use of 'send' (\(error.message))")
   }
 }
 

@@ -56,8 +56,8 @@ package protocol MessageStore: AnyObject {
   func mayHaveNew() -> Bool
   /// Whether the reason of a failure may be over at the next look.
   func mayPass(_ error: any Error) -> Bool
-  /// Adds a message; it is kept when this returns.
-  func add(_ message: Message) throws
+  /// Adds a message; it is kept when this returns. With `waits` another process that writes is awaited for some seconds.
+  func add(_ message: Message, waits: Bool) throws
   /// Notes a wait; returns when it began, in seconds since 1970: perhaps in an earlier process.
   func begin(_ request: MessageRequest) throws -> Double
   /// Takes the message of a wait: the one that it has taken before, else the oldest one that no wait has taken.
@@ -120,9 +120,9 @@ package final class MessageBox {
     return "\(key) \(number) \(name)"
   }
 
-  /// Adds a message, and delivers it if something waits for it.
+  /// Adds a message, and delivers it if something waits for it. While another process writes, the loop is blocked.
   package func send(_ message: Message, on loop: FlowEventLoop) throws {
-    try store.add(message)
+    try store.add(message, waits: true)
     loop.messages.deliver()
   }
 }
@@ -137,7 +137,9 @@ final class MemoryMessages: MessageStore {
   var isSuspended: Bool { false }
   func mayHaveNew() -> Bool { true }
   func mayPass(_ error: any Error) -> Bool { false }
-  func add(_ message: Message) { open[message.name, default: MessageQueue()].add(message) }
+  func add(_ message: Message, waits: Bool) {
+    open[message.name, default: MessageQueue()].add(message)
+  }
   func begin(_ request: MessageRequest) -> Double { 0 }
   func end(_ request: MessageRequest) {}
   func drop(_ request: MessageRequest) { taken[request.wait] = nil }

@@ -202,7 +202,8 @@ extension Run {
 
   /// Sends a message to the run, which `ctx:wait_for(name)` of one of its ops takes. Messages of one name are taken in
   /// their order, each once. Of a kept run it is in the store when this returns, and another process that continues
-  /// the run takes it if this one doesn't. Called on the thread of the run's loop.
+  /// the run takes it if this one doesn't. Called on the thread of the run's loop, which it blocks for at most five seconds
+  /// while another process writes into the store.
   ///
   /// - Parameters:
   ///   - name: The name of the message.
