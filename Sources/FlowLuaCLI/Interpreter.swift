@@ -131,9 +131,7 @@ final class Interpreter {
   /// Lets messages come: from the terminal, and from other processes as long as this one is to stay for them.
   private func listen(to host: ScriptHost) {
     let center = host.loop.messages
-    let asks =
-      Questions.isPossible && arguments.script != nil && !arguments.isInteractive
-      && !host.loop.timeSource.isVirtual
+    let asks = Questions.isPossible && !host.loop.timeSource.isVirtual
     center.holds = keeping?.stays == true && !host.loop.timeSource.isVirtual
     if asks { questions = Questions(host.loop) }
     host.events.onOnlyMessages = { [keeping] in keeping?.endsForMessages($0) ?? false }
@@ -281,6 +279,16 @@ final class Interpreter {
     try vm.warn(ByteString("'".bytes + file.bytes + "'\(meaning)".bytes))
   }
 
+  private func runSession() throws {
+    let host = try deferred.makeHost()
+    // The lines are read from the terminal, too, while nothing waits.
+    questions?.isFree = false
+    host.events.onMainWait = { [questions] in questions?.isFree = $0 }
+    try Session(self).run()
+    host.events.onMainWait = nil
+    questions?.isFree = true
+  }
+
   private func runScript() throws {
     switch arguments.script {
     case .file(let path):
@@ -303,10 +311,10 @@ final class Interpreter {
         return
       }
       Self.printVersion()
-      try Session(self).run()
+      try runSession()
       return
     }
-    if arguments.isInteractive { try Session(self).run() }
+    if arguments.isInteractive { try runSession() }
   }
 
   /// Loads the script; in a process for tests with what executes those after it.

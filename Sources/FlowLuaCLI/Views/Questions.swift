@@ -10,6 +10,14 @@ final class Questions {
   private var current: (wait: MessageWait, read: InputRead)?
   /// Whether the terminal has ended its input.
   private(set) var isOver = false
+  /// Whether nothing else reads the terminal, as the line editor of a session does.
+  var isFree = true {
+    didSet {
+      // The end of the input has ended the questions of one line.
+      if isFree { isOver = false } else { withdraw() }
+      update()
+    }
+  }
   private var isUpdating = false
   /// Whether an answer has just come.
   private var pauses = false
@@ -31,13 +39,15 @@ final class Questions {
     loop.enqueue { [weak self] in
       guard let self else { return }
       isUpdating = false
-      if let present = current, present.wait.state != .pending {
-        loop.standardInput.cancel(present.read)
-        current = nil
-        Output.write("\n", toError: true)
-      }
-      if current == nil, !isOver, !pauses, let wait = center.waits.first { ask(wait) }
+      if let present = current, present.wait.state != .pending { withdraw() }
+      if current == nil, isFree, !isOver, !pauses, let wait = center.waits.first { ask(wait) }
     }
+  }
+
+  private func withdraw() {
+    guard let present = current.take() else { return }
+    loop.standardInput.cancel(present.read)
+    Output.write("\n", toError: true)
   }
 
   private func ask(_ wait: MessageWait) {

@@ -317,6 +317,14 @@ extension ScriptHost {
   /// Records the end of a wait of the main chunk.
   func endMainWait() {
     waitsInPlace.ofMain -= 1
-    if waitsInPlace.ofMain == 0 { waitsInPlace.cancellation = nil }
+    guard waitsInPlace.ofMain == 0 else { return }
+    waitsInPlace.cancellation = nil
+    events.onMainWait?(false)
+  }
+
+  /// The main chunk begins to wait.
+  func beginMainWait() {
+    waitsInPlace.ofMain += 1
+    if waitsInPlace.ofMain == 1 { events.onMainWait?(true) }
   }
 }

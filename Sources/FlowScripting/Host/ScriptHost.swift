@@ -74,6 +74,8 @@ public final class ScriptHost {
     package var onStopFunction: (() -> Void)?
     /// Nothing but messages can continue the script; returns whether the process ends because of that, as at a signal.
     package var onOnlyMessages: ((MessageCenter) -> Bool)?
+    /// With true when the main chunk, or one of a session, begins to wait, and with false when it continues.
+    package var onMainWait: ((Bool) -> Void)?
     /// The end of the process was requested: only cleanups run afterwards.
     package var onTerminationRequest: (() -> Void)?
     /// Everything is cancelled, and files can still be replaced.

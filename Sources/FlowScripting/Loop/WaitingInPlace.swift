@@ -10,7 +10,7 @@ extension ScriptHost: LuaScheduler {
     let isClosing = !waitsInPlace.cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
     let isCleanup = isClosing || vm.runsScheduledCoroutine && executesCleanup
     let isMain = !vm.runsScheduledCoroutine
-    if isMain { waitsInPlace.ofMain += 1 }
+    if isMain { beginMainWait() }
     defer {
       if isMain { endMainWait() }
       // The code that continues may be busy for long.

@@ -64,3 +64,13 @@ id = command(script, "--runs").stdout:match "\n(r%w+) waits for <x>"
 check.equal(command(script, "--send", id, "x=1").status, 0)
 check.equal(waiting:await().status, 0)
 script:expect_effects("waits", "has it", "timeout")
+
+-- A session that reads lines from no terminal ends with 75, too.
+script = kept.script [[
+local AskOp = flow.op("AskOp", { timeout = 50, run = function(ctx) effect(ctx:wait_for "x") end })
+function ask() AskOp:run() end
+]]
+local words = ("printf 'ask()\n' | env -u FLOWLUA_KEEP %s --keep -i script.lua"):format(kept.binary(host.binary))
+result = flow.exec({ "sh", "-c", words }, { cwd = script.folder, check = false }):await()
+check.equal(result.status, 75, result.stderr)
+check.contains(result.stderr, "waits for <x>")

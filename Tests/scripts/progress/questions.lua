@@ -52,3 +52,20 @@ session:type "again\n"
 session:expect("\npaying\n.*shell%$$")
 session:type "echo $?; exit\n"
 check.match((session:finish()), "\n0$")
+
+-- In a session a question is asked while a line waits, and again by the next line that does.
+session = terminal.start([[
+  local AskOp = flow.op("AskOp", function(ctx) print("it is", ctx:wait_for("n", { ask = "Which one?" })) end)
+  function ask() run = AskOp:start() end
+]], { options = { "-i" }, environment = { FLOWLUA_HISTORY = "" } })
+session:expect ">$"
+session:type "ask() print(run.state)\n"
+session:expect("pending\n>$")
+session:type "run:wait(0.2)\n"
+session:expect("Which one%?\nfalse\n>$")
+session:type "run:wait()\n"
+session:expect "run:wait%(%)\nWhich one%?$"
+session:type "seven\n"
+session:expect("it is%s+seven\ntrue\n>$")
+session:type "\4"
+check.equal(select(2, session:finish()), 0)
