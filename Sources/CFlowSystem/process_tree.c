@@ -8,10 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 // MARK: - Reading /proc
@@ -253,6 +257,46 @@ void flowsystem_clear_tree(flowsystem_tree *tree) {
   tree->count = 0;
   if (tree->wakeups >= 0) close(tree->wakeups);
   tree->wakeups = -1;
+}
+
+// MARK: - All children
+
+static pid_t owner_of_all;
+
+static void kill_child(pid_t pid, void *context) {
+  kill(pid, SIGKILL);
+  ++*(size_t *)context;
+}
+
+static void kill_children_of_thread(pid_t thread, void *context) {
+  int file = open_of(getpid(), thread, "children", O_RDONLY);
+  if (file < 0) return;
+  char text[1024];
+  number_reader reader = {kill_child, context, 0};
+  ssize_t count;
+  while ((count = read(file, text, sizeof text)) > 0) take_text(&reader, text, (size_t)count);
+  take_text(&reader, " ", 1);
+  close(file);
+}
+
+static void kill_all_children(void) {
+  // Not in a process that a test has forked.
+  if (getpid() != owner_of_all) return;
+  // Those of a killed one become children of this process. One that can't be killed keeps nobody for longer than a second.
+  const struct timespec pause = {.tv_nsec = 1000000};
+  for (int left = 1000; left > 0; left--) {
+    size_t killed = 0;
+    for_each_thread(owner_of_all, kill_children_of_thread, &killed);
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+    if (killed == 0) return;
+    nanosleep(&pause, NULL);
+  }
+}
+
+void flowsystem_kill_children_at_exit(void) {
+  owner_of_all = getpid();
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  atexit(kill_all_children);
 }
 
 // MARK: - Memory

@@ -163,6 +163,10 @@ void flowsystem_kill_tree(flowsystem_tree *tree);
 /// Forgets all of a tree, which may be NULL. Safe in a signal handler.
 void flowsystem_clear_tree(flowsystem_tree *tree);
 
+/// When this process exits, it kills all that it and its code have started, also what has become a daemon. A process that is
+/// forked doesn't.
+void flowsystem_kill_children_at_exit(void);
+
 /// From now on programs end with this process, when it exits or is ended by SIGHUP, SIGINT,
 /// SIGQUIT, SIGPIPE or SIGTERM: they and what they have started get SIGTERM and, after a second at most, SIGKILL.
 /// Handlers are installed with the first program, for signals that have the default action at that

@@ -28,6 +28,8 @@ struct TestProcess {
     let path = (fields["results"] ?? "").bytes.map { CChar(bitPattern: $0) } + [0]
     output = open(path, O_WRONLY | O_APPEND | O_CLOEXEC)
     if output < 0 { return nil }
+    // Else they would keep the output of the tests open, and what they hold would be in the way of later ones.
+    flowsystem_kill_children_at_exit()
   }
 
   /// Keeps the process from the disk but for the folder of the test, in which it may write, and the present one, which it
