@@ -18,6 +18,7 @@ local json = {}
 ---The options of `json.lines`.
 ---@class flow.JSONLinesReading: flow.JSONReading
 ---@field max_bytes integer? The most bytes of a line; 64 MiB without it.
+---@field types table<string, string>? The types that fields of the values must have, as `needs` has them: `{ id = "integer", tags = "string[]?" }`. A value with another one is an error.
 ---@field on_error (fun(problem: flow.Error))? Called with the error of a line, which also has its `text`; the line is left out. It can't wait.
 
 ---The options of a writer.

@@ -123,6 +123,8 @@ struct JSONBindings {
 final class JSONLines: TextIterator {
   private var text: TextPieces
   private let options: JSONReading
+  /// The types of fields.
+  private var types: [(name: ByteString, type: FlowValueType)] = []
   private(set) var onError: LuaReference?
 
   init(_ host: ScriptHost, _ call: LuaCall) throws {
@@ -131,7 +133,9 @@ final class JSONLines: TextIterator {
     if arguments.isNil(2) {
       options = JSONReading()
     } else {
-      let fields = try arguments.options(2, known: JSONReading.fields + ["max_bytes", "on_error"])
+      let fields = try arguments.options(
+        2, known: JSONReading.fields + ["max_bytes", "types", "on_error"])
+      types = try Self.types(fields)
       onError = try fields.function("on_error")
       options = try JSONReading(fields)
       text.maxBytes = try fields.count("max_bytes") ?? text.maxBytes
@@ -139,6 +143,36 @@ final class JSONLines: TextIterator {
   }
 
   func close() { text.close() }
+
+  /// `{ n = "integer", tags = "string[]?" }`.
+  private static func types(_ fields: Options) throws -> [(name: ByteString, type: FlowValueType)] {
+    guard let table = try fields.table("types") else { return [] }
+    let host = fields.arguments.host
+    return try host.vm.pairs(of: table).map { name, value in
+      guard case .string(let name) = name, case .string(let text) = value else {
+        throw fields.wrong("types", expected: "table of strings")
+      }
+      let type = try host.type(spelled: text) {
+        fields.arguments.wrong(fields.index, "field 'types': \($0)")
+      }
+      return (name, type)
+    }.sorted { $0.name < $1.name }
+  }
+
+  /// The first field of a value that has another type.
+  private func mismatch(_ value: LuaValue, _ host: ScriptHost) throws -> ByteString? {
+    if types.isEmpty { return nil }
+    guard case .reference(let table) = value, table.kind == .table else {
+      return "expected an object"
+    }
+    for (name, type) in types {
+      let field = try host.vm.rawGet(.string(name), in: table)
+      if let expected = type.mismatch(FlowValue(field)) {
+        return "field '\(name)': \(expected) expected, got \(host.kindName(of: field))"
+      }
+    }
+    return nil
+  }
 
   /// The value of the next line that isn't empty; nil after the last one.
   func next(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
@@ -155,11 +189,13 @@ final class JSONLines: TextIterator {
         try text.check(line.count) { tooLong($0, line: number, host, call) }
         if line.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) { continue }
         do {
-          return call.answer(try host.vm.decodeJSON(line, options))
-        } catch {
-          guard var problem = error as? JSONTextError else {
-            throw JSONBindings(host: host).textError(call, error, in: "json.lines")
-          }
+          let value = try host.vm.decodeJSON(line, options)
+          guard let problem = try mismatch(value, host) else { return call.answer(value) }
+          try report(
+            host.textError(
+              call, text.path, "\(problem) at line \(number)", code: "json", [("line", number)]),
+            text: line, host)
+        } catch var problem as JSONTextError {
           problem.line = number
           problem.offset += offset
           try report(

@@ -89,3 +89,19 @@ check.same(seen, { 1, '2:{"a":}', "4:[2", 3 })
 local iterator = json.lines("x\n2", { on_error = function(problem) _G.error("no: " .. problem.text) end })
 check.raises(iterator, "no: x")
 check.equal(iterator(), 2)
+
+-- With `types` a value whose fields have other types is an error, too.
+seen = {}
+local lines = '{"n":1,"s":"a"}\n{"n":1.5,"s":"a"}\n{"n":2}\n{"s":"a"}\n[1]\n7\n{"n":3,"s":["a"]}\n{"n":4,"s":"b","more":true}'
+for value in json.lines(lines, { types = { n = "integer", s = "string?" }, on_error = function(problem)
+  check.equal(problem.code, "json")
+  seen[#seen + 1] = problem.line .. ":" .. problem.message:match "lines.lua:%d+: (.-) at line"
+end }) do seen[#seen + 1] = value.n end
+check.same(seen, {
+  1, "2:field 'n': integer expected, got number", 2, "4:field 'n': integer expected, got nil",
+  "5:field 'n': integer expected, got nil", "6:expected an object", "7:field 's': string? expected, got json.array", 4,
+})
+check.raises(json.lines('{"n":"x"}', { types = { n = "integer" } }), "field 'n': integer expected, got string at line 1")
+check.usage(function() json.lines("", { types = { n = "int" } }) end, "lines", "#2", "field 'types': unknown type 'int'")
+check.usage(function() json.lines("", { types = { "integer" } }) end, "lines", "#2", "field 'types'", "table of strings")
+check.usage(function() json.lines("", { types = 5 }) end, "lines", "#2", "field 'types'")
