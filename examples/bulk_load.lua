@@ -7,7 +7,7 @@
 --
 --   LOAD_KILL=15 scripts/flowlua examples/bulk_load.lua FOLDER    # as if the power failed
 --   scripts/flowlua examples/bulk_load.lua FOLDER                 # continues
---   scripts/flowlua --follow examples/bulk_load.lua FOLDER        # nothing is left, so this is a new run
+--   scripts/flowlua --follow examples/bulk_load.lua FOLDER        # nothing is left: a new run
 local flow = require "flow"
 local fs = flow.fs
 

@@ -1,43 +1,43 @@
 -- run: $DIR
 --
--- Sums up orders by country: extracts them from a CSV file, which may be larger than the memory,
--- and loads the sums into an SQLite database (Debian: lua-sql-sqlite3). Rows that are wrong go into
--- another file with their reasons, and keep no others from being loaded.
+-- Sums up orders by country: reads them from a CSV file, which may be larger than the memory, while
+-- it sums them up, and loads the sums into an SQLite database (Debian: lua-sql-sqlite3). Rows that
+-- are wrong go into another file with their reasons, and keep no others from being loaded.
 --
 --   scripts/flowlua examples/etl.lua FOLDER
 local flow = require "flow"
-local csv, fs, json = flow.csv, flow.fs, flow.json
 
-local here = arg[0]:match "^(.*)/" or "."
+local here = (arg[0]:match "^(.*)/" or ".") .. "/etl/"
 local folder = arg[1] or error("usage: etl.lua FOLDER", 0)
+local rejects <close> = assert(io.open(folder .. "/rejects.jsonl", "w"))
+local function reject(problem)
+  rejects:write(flow.json.encode { text = problem.text, reason = problem.message }, "\n")
+end
 
 local CustomersOp = flow.op("CustomersOp", {
   gives = { countries = "table" },
   run = function(ctx)
-    local countries = {}
-    local function skip(problem) ctx:log("line", problem.line, "is left out:", problem.message) end
-    for customer in json.lines({ path = here .. "/etl/customers.jsonl" }, { on_error = skip }) do
-      countries[customer.id] = customer.country
+    local countries, types = {}, { id = "integer", country = "string" }
+    local source = { path = here .. "customers.jsonl" }
+    for row in flow.json.lines(source, { types = types, on_error = reject }) do
+      countries[row.id] = row.country
     end
     ctx:set("countries", countries)
   end,
 })
 
-local ExtractOp = flow.op("ExtractOp", {
-  doc = "Reads orders as fast as the others take them.",
+local OrdersOp = flow.op("OrdersOp", {
   needs = { countries = "table" },
-  gives = { orders = "stream<table>", rejects = "stream<table>" },
+  gives = { orders = "stream<table>" },
   run = function(ctx)
-    local function reject(problem)
-      ctx:emit("rejects", { text = problem.text, reason = problem.message })
-    end
-    local options = { types = { customer = "integer", amount = "number" }, on_error = reject }
-    for order in csv.rows({ path = here .. "/etl/orders.csv" }, options) do
-      order.country = ctx:get("countries")[order.customer]
-      if order.country then
-        ctx:emit("orders", order)
+    local countries, types = ctx:get "countries", { customer = "integer", amount = "number" }
+    local source = { path = here .. "orders.csv" }
+    for row in flow.csv.rows(source, { types = types, on_error = reject }) do
+      row.country = countries[row.customer]
+      if row.country then
+        ctx:emit("orders", row)
       else
-        reject { text = order.id, message = "no customer " .. order.customer }
+        reject { text = "order " .. row.id, message = "no customer " .. row.customer }
       end
     end
   end,
@@ -48,18 +48,8 @@ local SumOp = flow.op("SumOp", {
   gives = { sums = "table" },
   run = function(ctx)
     local sums = {}
-    for order in ctx:get "orders" do
-      sums[order.country] = (sums[order.country] or 0) + order.amount
-    end
+    for row in ctx:get "orders" do sums[row.country] = (sums[row.country] or 0) + row.amount end
     ctx:set("sums", sums)
-  end,
-})
-
-local RejectOp = flow.op("RejectOp", {
-  needs = { rejects = "stream<table>" },
-  run = function(ctx)
-    local file <close> = assert(io.open(folder .. "/rejects.jsonl", "w"))
-    for row in ctx:get "rejects" do file:write(json.encode(row), "\n") end
   end,
 })
 
@@ -71,24 +61,17 @@ local LoadOp = flow.op("LoadOp", {
     local environment = require("luasql.sqlite3").sqlite3()
     local db = assert(environment:connect(folder .. "/new.db"))
     assert(db:execute "CREATE TABLE sums (country PRIMARY KEY, amount)")
-    for country, amount in pairs(ctx:get "sums") do
-      local values = ("('%s', %.2f)"):format(db:escape(country), amount)
-      assert(db:execute("INSERT INTO sums VALUES " .. values))
+    for country, sum in pairs(ctx:get "sums") do
+      assert(db:execute(("INSERT INTO sums VALUES ('%s', %.2f)"):format(db:escape(country), sum)))
     end
     db:close()
     environment:close()
-    fs.rename(folder .. "/new.db", folder .. "/sums.db")
+    os.rename(folder .. "/new.db", folder .. "/sums.db")
   end,
 })
 
-local run = flow.graph("etl")
-  :add(CustomersOp)
-  :add(ExtractOp)
-  :add(SumOp)
-  :add(RejectOp)
-  :add(LoadOp)
-  :run()
+local run = flow.graph("etl"):add(CustomersOp):add(OrdersOp):add(SumOp):add(LoadOp):run()
 if not run.ok then error(tostring(run.error), 0) end
-
+rejects:flush()
 print(("DE %.2f EUR, FR %.2f EUR"):format(run.data.sums.DE, run.data.sums.FR))
-io.write(fs.read(folder .. "/rejects.jsonl"))
+io.write(flow.fs.read(folder .. "/rejects.jsonl"))

@@ -22,14 +22,11 @@ local AskOp = flow.op("AskOp", {
     local response = flow.http.post(url.value .. "/chat", {
       json = { prompt = ctx:get "prompt" }, stream = true, idempotency_key = true, idle_timeout = 5,
     }):await()
-    local words, tokens = {}, nil
+    local text, tokens = "", nil
     for event in response:events() do
-      if event.data == "[DONE]" then
-        return ctx:set("answer", { text = table.concat(words), tokens = tokens })
-      end
+      if event.data == "[DONE]" then return ctx:set("answer", { text = text, tokens = tokens }) end
       local part = flow.json.decode(event.data)
-      words[#words + 1] = part.delta
-      tokens = part.usage or tokens
+      text, tokens = text .. (part.delta or ""), part.usage or tokens
     end
     ctx:fail "the stream ended early"
   end,
@@ -41,21 +38,18 @@ local function spent(answers)
   return sum
 end
 
-local ReportOp = flow.op("ReportOp", {
-  needs = { answers = "table[]", prompts = "string[]" },
-  run = function(ctx)
-    local answers, prompts = ctx:get "answers", ctx:get "prompts"
-    if #answers < #prompts then
-      print "the budget is used up"
-      os.exit()                                 -- the run isn't finished: the next start continues
-    end
-    for i, answer in ipairs(answers) do print(prompts[i] .. ": " .. answer.text) end
-    print(spent(answers) .. " tokens")
-  end,
-})
-
 local prompts = {}
 for i = 1, 30 do prompts[i] = "prompt " .. i end
+
+local ReportOp = flow.op("ReportOp", { needs = { answers = "table[]" }, run = function(ctx)
+  local answers = ctx:get "answers"
+  if #answers < #prompts then
+    print "the budget is used up"
+    os.exit()                                   -- the run isn't finished: the next start continues
+  end
+  for i, answer in ipairs(answers) do print(prompts[i] .. ": " .. answer.text) end
+  print(spent(answers) .. " tokens")
+end })
 
 flow.main(flow.new "batch"
   :needs { budget = { "integer", "How many tokens may be used" } }
