@@ -3,7 +3,7 @@ internal import FlowScripting
 internal import FlowSystem
 
 /// Asks a person at the terminal what runs wait for, one question at a time.
-final class Questions {
+final class Questions: TaskObserver {
   /// Safe: the loop and this live as long as the process.
   private unowned let loop: FlowEventLoop
   private let center: MessageCenter
@@ -21,6 +21,7 @@ final class Questions {
   private var isUpdating = false
   /// Whether an answer has just come.
   private var pauses = false
+  private var sending: MessageSending?
 
   /// Whether a person can be asked.
   static var isPossible: Bool { isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0 }
@@ -77,19 +78,30 @@ final class Questions {
     }
     let text = ByteString(line.bytes.filter { $0 != 0x0D })
     let request = wait.request
+    pauses = true
     if Message.value(of: text, for: request.type) == nil {
       Output.write("\(request.type?.name ?? "") expected, not '\(text.onOneLine)'\n", toError: true)
-    } else {
-      do {
-        try wait.box.send(
-          Message(name: request.name, content: .text(text), run: request.runs.first ?? 0), on: loop)
-      } catch {
-        // The question is asked again.
-        Output.write(FlowError.from(error).message.onOneLine + "\n", toError: true)
-      }
+      return askLater()
     }
+    let sending = wait.box.sending(
+      Message(name: request.name, content: .text(text), run: request.runs.first ?? 0), on: loop)
+    self.sending = sending
+    sending.markObserved()
+    sending.observe(self)
+    sending.start()
+  }
+
+  /// The answer is sent, or can't be.
+  func run() {
+    if let error = sending.take()?.error {
+      // The question is asked again.
+      Output.write(error.message.onOneLine + "\n", toError: true)
+    }
+    askLater()
+  }
+
+  private func askLater() {
     // The op that has the answer prints first.
-    pauses = true
     loop.schedule(after: .milliseconds(20)) { [weak self] in
       self?.pauses = false
       self?.update()

@@ -1,7 +1,7 @@
 -- Questions are asked at the terminal one at a time, again after an answer of another type, and not any more once a message has come.
 -- python: pyte
 -- clock: real: the terminal is another program
-local check, terminal = require "check", require "terminal"
+local check, flow, terminal = require "check", require "flow", require "terminal"
 
 local session = terminal.start [[
   local AskOp = flow.op("AskOp", { needs = { name = "string" }, run = function(ctx)
@@ -52,6 +52,32 @@ session:type "again\n"
 session:expect("\npaying\n.*shell%$$")
 session:type "echo $?; exit\n"
 check.match((session:finish()), "\n0$")
+
+-- While another process writes into the store, an answer blocks nothing else.
+session = terminal.start([[
+  local AskOp = flow.op("AskOp", function(ctx) print("it is", ctx:wait_for("n", { ask = "Which one?" })) end)
+  local TickOp = flow.op("TickOp", function() pause(1) print "ticked" end)
+  flow.new("both"):add_parallel(AskOp, TickOp):run()
+]], { options = { "--keep" } })
+session:expect "Which one%?$"
+local busy = flow.exec({ os.getenv "FLOWLUA_TEST_PYTHON", "-c", [[
+import sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+store.execute("BEGIN IMMEDIATE")
+print("busy", flush=True)
+sys.stdin.read()
+store.execute("COMMIT")
+]], session.folder .. "/.flowlua/store.sqlite" }, { stdin = "pipe" })
+check.equal((busy:lines()()), "busy")
+session:type "seven\n"
+session:expect "seven\n"
+session:go(1)
+check.lacks(session:expect "ticked", "writing it for too long")
+busy:close_stdin()
+busy:await()
+text, status = session:finish()
+check.equal(status, 0)
+check.match(text, "it is%s+seven$")
 
 -- In a session a question is asked while a line waits, and again by the next line that does.
 session = terminal.start([[
