@@ -136,6 +136,19 @@ run = flow.graph("g", { keep_going = true }):add(writer(200))
 check.same({ run.data.sum, run.data.never, run.error.op }, { 20100, nil, "NoOp" })
 check.contains(run:summary(), "[AfterOp] Skipped: needs <no>, which [NoOp] would give")
 
+-- A reader that waits for the end of another reader gets the list.
+local Copy = flow.op("CopyOp", { needs = { row = "integer" }, gives = { copy = "integer" },
+  run = function(ctx) ctx:set("copy", ctx:get "row") end })
+local Both = flow.op("BothOp", { needs = { rows = "stream<integer>", copies = "integer[]" }, gives = { sum = "integer" },
+  run = function(ctx)
+    local sum = 0
+    for row in ctx:get "rows" do sum = sum + row end
+    ctx:set("sum", sum - #ctx:get "copies")
+  end })
+run = flow.graph("g"):add(writer(500), { buffer = 1 })
+  :add_grouped(Copy, { input = "rows", output = "copies", as = "row" }):add(Both):run()
+check.same({ run.state, run.data.sum }, { "succeeded", 124750 }, tostring(run.error))
+
 -- One op at a time: who waits for a stream doesn't execute.
 local busy, most = 0, 0
 local function work()

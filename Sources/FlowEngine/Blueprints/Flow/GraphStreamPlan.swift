@@ -12,12 +12,18 @@ enum GraphStreamPlan {
       from[edge.from].append(number)
       to[edge.to].append(number)
     }
-    for number in edges.indices where edges[number].passesItems {
-      let edge = edges[number]
-      if follows(edge.to, theEndOf: edge.from, edges, from: from, to: to) {
-        edges[number].passesItems = false
+    // Each edge that is left out lets more steps wait for ends.
+    var isChanged: Bool
+    repeat {
+      isChanged = false
+      for number in edges.indices where edges[number].passesItems {
+        let edge = edges[number]
+        if follows(edge.to, theEndOf: edge.from, edges, from: from, to: to) {
+          edges[number].passesItems = false
+          isChanged = true
+        }
       }
-    }
+    } while isChanged
   }
 
   /// Whether a step starts only after another one has ended.
@@ -28,14 +34,18 @@ enum GraphStreamPlan {
     var ended: Set<Int> = [writer]
     var started: Set<Int> = []
     var open = [writer]
-    // Of a step whose end follows, all that waits for the end follows; and it ends after those that take its items have
-    // started.
+    // Of a step whose end follows, all that waits for the end follows, and the ends of those that take its items; and it ends
+    // after those have started.
     while let next = open.popLast() {
       for edge in from[next].lazy.map({ edges[$0] }) {
-        if edge.passesItems, !started.contains(next) { continue }
+        if edge.passesItems, !started.contains(next) {
+          if ended.insert(edge.to).inserted { open.append(edge.to) }
+          continue
+        }
         if edge.to == step { return true }
         if started.insert(edge.to).inserted {
           ended.insert(edge.to)
+          // Also if it was read because of its end alone: now its readers start later, too.
           open.append(edge.to)
           for taken in to[edge.to].lazy.map({ edges[$0] }) where taken.passesItems {
             if ended.insert(taken.from).inserted { open.append(taken.from) }
