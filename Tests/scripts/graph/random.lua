@@ -29,12 +29,12 @@ local function follow(plan, run)
     for _, other in ipairs(node.after) do before(node, other) end
     if node.when and node.pipe then before(node, node.pipe) end
     -- Items that a worker has got already start there; those of other groups may start in the same moment.
-    if failed and not node.in_worker and (not node.is_list or event.time > failed.time) then
+    if failed and not node.in_worker and (not node.is_group or event.time > failed.time) then
       error(("[%s] starts after [%s] has failed"):format(event.path, failed.path), 0)
     end
     running = running + 1
-    -- An item that waits for its next attempt counts for none.
-    if plan.max_concurrent and running > plan.max_concurrent and not plan.retries then
+    -- An item that waits for its next attempt, or an op that waits for a stream, counts for none.
+    if plan.max_concurrent and running > plan.max_concurrent and not plan.waits then
       error(("%d execute at a time"):format(running), 0)
     end
   end
@@ -46,10 +46,10 @@ local function follow(plan, run)
     elseif event.kind == "finish" then
       running = running - 1
       local succeeded = event.message == "successfully"
-      if not node.is_list then seen.ended[node.number] = succeeded end
+      if not node.is_group then seen.ended[node.number] = succeeded end
       if succeeded and node.undoes then seen.finished[node.name] = event.time end
       -- A group fails when its other items have ended.
-      if not succeeded and not node.is_list and not plan.keep_going then failed = event end
+      if not succeeded and not node.is_group and not plan.keep_going then failed = event end
     elseif event.kind == "group" then
       if event.message:find "^all finished" then seen.ended[node.number] = true end
     elseif event.kind == "log" then
@@ -84,7 +84,7 @@ local function check_errors(plan, run)
   local named = {}
   for _, failure in ipairs { run.error, table.unpack(run.error.others or {}) } do
     local node = plan.nodes[math.tointeger(failure.op:match "%d+")]
-    assert(node and node.raises, tostring(failure))
+    assert(node and (node.raises or node.may_raise), tostring(failure))
     assert(not named[node], "twice: " .. tostring(failure))
     named[node] = true
   end
@@ -94,7 +94,7 @@ local function check_errors(plan, run)
 end
 
 local function prove(plan)
-  for _, node in ipairs(plan.nodes) do plan.retries = plan.retries or node.attempts > 1 end
+  for _, node in ipairs(plan.nodes) do plan.waits = plan.waits or plan.has_streams or node.attempts > 1 end
   local undone, last = {}, nil
   local graph = graphs.build(plan, nil, function(name) undone[#undone + 1] = name end)
   graph:add_finally(flow.op("LastOp", function(ctx)
@@ -120,13 +120,13 @@ local function prove(plan)
     for _ in pairs(seen.starts[node] or {}) do starts = starts + 1 end
     if not node.executes and not node.may_begin then check.equal(starts, 0, node.name) end
     if whole and node.executes then
-      local wanted = node.is_list and #node.items or 1
-      if not (node.is_list and node.raises) then check.equal(starts, wanted, node.name) end
+      local wanted = node.is_group and #node.items or 1
+      if not (node.is_group and node.raises) then check.equal(starts, wanted, node.name) end
     end
     if whole and node.blocked and not node.may_begin then check_skip(plan, node, seen.skips[node]) end
     -- A failed op leaves its value of a wrong type in the data; ops of flows do, too.
     if node.fails == "type" and value == "text" then value = nil end
-    if whole or value then check.same(value, node.value, node.name) end
+    if (whole and not (node.is_stream and not node.is_listed)) or value then check.same(value, node.value, node.name) end
     check.same(last and last[node.key], run.data[node.key], "the final step's " .. node.key)
   end
   -- The ops that succeeded are undone when the graph doesn't succeed, the last one first.

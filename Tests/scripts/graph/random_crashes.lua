@@ -42,7 +42,7 @@ local function expectation(plan)
     end
     if not node.executes then
       times[node.name] = 0
-    elseif node.is_list then
+    elseif node.is_group then
       for i in ipairs(node.items) do expect(("%s #%d"):format(node.name, i)) end
       limits[node.name] = 2 * node.width
     elseif node.kind == "flow" or node.kind == "graph" then

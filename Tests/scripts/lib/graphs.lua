@@ -14,7 +14,7 @@ local function one_of(...) return (select(math.random(select("#", ...)), ...)) e
 local function chance(n) return math.random(n) == 1 end
 
 -- The description of a graph: nodes of which each needs only earlier ones, and the order in which they are added. One
--- that is `steady` fails never, and takes next to no time.
+-- that is `steady` fails never, takes next to no time, and has no streams, whose ops a kept run executes again.
 function graphs.plan(seed, options)
   math.randomseed(seed)
   local random, steady = math.random, options and options.steady
@@ -29,7 +29,7 @@ function graphs.plan(seed, options)
   for number = 1, size do
     local node = {
       number = number, name = ("N%dOp"):format(number), key = "k" .. number, needs = {}, after = {},
-      kind = one_of("op", "op", "op", "op", "op", "worker", "group", "pipe", "flow", "graph"),
+      kind = one_of("op", "op", "op", "op", "op", "worker", "group", "pipe", "flow", "graph", "writer", "reader"),
       pause = steady and 0 or random(0, 3), attempts = 1, flaky = 0,
     }
     local lists = {}
@@ -37,15 +37,24 @@ function graphs.plan(seed, options)
       local before = plan.nodes[other]
       if random(size) <= 2 then
         node.needs[other] = (before.is_list and "integer[]" or "integer") .. (chance(4) and "?" or "")
+        before.is_listed = true
       elseif before.is_list then
         lists[#lists + 1] = other
       end
       if random(size * 4) == 1 then node.after[#node.after + 1] = other end
     end
-    if node.kind == "pipe" and #lists == 0 then node.kind = "group" end
-    node.is_list = node.kind == "group" or node.kind == "pipe"
-    if node.is_list then
-      if node.kind == "pipe" then node.pipe = lists[random(#lists)] end
+    if steady and (node.kind == "writer" or node.kind == "reader") then node.kind = "op" end
+    if #lists == 0 then node.kind = ({ pipe = "group", reader = "writer" })[node.kind] or node.kind end
+    if #lists == 0 and steady and node.kind == "writer" then node.kind = "op" end
+    node.is_group = node.kind == "group" or node.kind == "pipe"
+    node.is_list = node.is_group or node.kind == "writer"
+    if node.kind == "pipe" or node.kind == "reader" then node.pipe = lists[random(#lists)] end
+    -- Of streams nothing stays, unless somebody needs the list.
+    node.is_stream = node.kind == "writer" or node.is_group and node.pipe and plan.nodes[node.pipe].is_stream
+    plan.has_streams = plan.has_streams or node.is_stream or node.kind == "reader"
+    if node.kind == "writer" then node.count, node.buffer = random(0, 8), random(3) end
+    if node.kind == "writer" or node.kind == "reader" then node.in_worker = chance(8) end
+    if node.is_group then
       node.input = node.pipe and "k" .. node.pipe or one_of("items1", "items2", "items3", "few")
       node.width = random(4)
       node.passes_over = not steady and chance(3)
@@ -58,14 +67,15 @@ function graphs.plan(seed, options)
       if chance(2) then node.flaky = random(node.attempts) end
       node.delay = random(0, 2) / 4
       if steady then node.flaky, node.delay = math.min(node.flaky, node.attempts - 1), 0 end
-      if node.is_list or steady and node.kind ~= "op" then node.flaky = 0 end
+      if node.is_group or steady and node.kind ~= "op" then node.flaky = 0 end
     end
     if not steady then
       if chance(25) then
-        node.fails = node.kind == "op" and one_of("raise", "fail", "missing", "type") or "raise"
+        node.fails = node.kind == "op" and one_of("raise", "fail", "missing", "type")
+          or node.kind == "writer" and one_of("raise", "late") or "raise"
         node.passes_over, node.absent = false, nil
       end
-      if not node.is_list and node.kind ~= "worker" and chance(10) then
+      if (node.kind == "op" or node.kind == "flow" or node.kind == "graph") and chance(10) then
         node.timeout = node.pause * (node.kind == "op" and 1 or 2) + (chance(4) and node.pause > 0 and -0.5 or 0.5)
       end
       node.undoes = node.kind == "op" and chance(3)
@@ -82,7 +92,8 @@ function graphs.plan(seed, options)
 end
 
 -- The end of each node, one after another in the order of their numbers: `state` (ok, failed, skipped), `value`, `raises` for
--- one that fails itself, `blocked` for one that others keep from being executed.
+-- one that fails itself, `blocked` for one that others keep from being executed, `may_begin` and `may_raise` for one that takes
+-- items of such another meanwhile.
 function graphs.solve(plan)
   for number, node in ipairs(plan.nodes) do
     local result, sum = "ok", 0
@@ -114,7 +125,7 @@ function graphs.solve(plan)
       end
     end
     node.executes = result == "ok"
-    if result == "ok" and node.is_list then
+    if result == "ok" and node.is_group then
       local list = {}
       node.items = node.pipe and plan.nodes[node.pipe].value or plan.data[node.input]
       for _, item in ipairs(node.items) do
@@ -128,6 +139,12 @@ function graphs.solve(plan)
       if node.fails and #node.items > 0 then result = "failed" end
     elseif result == "ok" then
       node.value = number + sum
+      if node.kind == "reader" then node.value = node.value + total(plan.nodes[node.pipe].value) end
+      if node.kind == "writer" then
+        local list = {}
+        for i = 1, node.count do list[i] = number + sum + i end
+        node.value = list
+      end
       if node.kind == "flow" or node.kind == "graph" then node.value = 2 * node.value + 3 end
       if node.fails or node.flaky >= node.attempts or (node.timeout or 1000) % 1 == 0.5 and node.timeout < node.pause * 2
         and node.timeout < node.pause * (node.kind == "op" and 1 or 2)
@@ -136,6 +153,8 @@ function graphs.solve(plan)
       end
     end
     node.raises = result == "failed" and not node.blocked
+    -- It may fail itself before those that keep it from its end have failed.
+    node.may_raise = node.may_begin and (node.fails or node.flaky >= node.attempts)
     node.state = result
     if result ~= "ok" then node.value = nil end
     plan.fails = plan.fails or node.raises
@@ -161,6 +180,42 @@ local function body(node, needs, out, add, note)
     local sum = add
     for key, kind in pairs(needs) do sum = sum + total(ctx:get(key, kind)) end
     ctx:set(out, fails == "type" and "text" or sum)
+  end
+end
+
+-- The function of an op that writes a stream.
+local function writer_body(node, needs, note)
+  local number, pause, flaky, fails, count, key = node.number, node.pause, node.flaky, node.fails, node.count, node.key
+  return function(ctx)
+    if note then note(ctx) end
+    if pause > 0 then require("flow").sleep(pause) end
+    if ctx.attempt <= flaky then error("not yet", 0) end
+    if fails == "raise" then error("no", 0) end
+    local sum = number
+    for each, kind in pairs(needs) do sum = sum + total(ctx:get(each, kind)) end
+    for i = 1, count do
+      if fails == "late" and i > count // 2 then break end
+      if i % 3 == 0 then require("flow").sleep(pause / 2) end
+      ctx:emit(key, sum + i)
+    end
+    if fails == "late" then error("no", 0) end
+  end
+end
+
+-- The function of an op that reads one, and adds it to what it needs.
+local function reader_body(node, needs, note)
+  local number, pause, flaky, fails, key, input = node.number, node.pause, node.flaky, node.fails, node.key, "k" .. node.pipe
+  return function(ctx)
+    if note then note(ctx) end
+    if ctx.attempt <= flaky then error("not yet", 0) end
+    local sum = number
+    for each, kind in pairs(needs) do sum = sum + total(ctx:get(each, kind)) end
+    for n in ctx:get(input) do
+      sum = sum + n
+      if pause > 0 then require("flow").sleep(pause / 2) end
+    end
+    if fails then error("no", 0) end
+    ctx:set(key, sum)
   end
 end
 
@@ -226,7 +281,20 @@ function graphs.build(plan, note, undone)
       end
     end
     local retry = node.attempts > 1 and { attempts = node.attempts, delay = node.delay } or nil
-    if node.is_list then
+    if node.kind == "writer" then
+      place.buffer = node.buffer
+      graph:add(flow.op(node.name, {
+        needs = needs, gives = { [node.key] = "stream<integer>" }, retry = retry,
+        thread = node.in_worker and "worker" or nil, run = writer_body(node, needs, note),
+      }), place)
+    elseif node.kind == "reader" then
+      local wanted = { ["k" .. node.pipe] = "stream<integer>" }
+      for key, kind in pairs(needs) do wanted[key] = kind end
+      graph:add(flow.op(node.name, {
+        needs = wanted, gives = { [node.key] = "integer" }, retry = retry,
+        thread = node.in_worker and "worker" or nil, run = reader_body(node, needs, note),
+      }), place)
+    elseif node.is_group then
       local wanted = { [node.item] = "integer" }
       for key, kind in pairs(needs) do wanted[key] = kind end
       local Op = flow.op(node.name, {
