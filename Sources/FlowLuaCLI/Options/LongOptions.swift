@@ -88,43 +88,24 @@ struct LongOptions {
   var scriptOption: ByteString?
 
   /// The options about kept runs, to add further ones.
-  var about: KeepingOptions {
-    mutating get {
-      if let kept { return kept }
-      let made = KeepingOptions()
-      kept = made
-      return made
-    }
-  }
+  var about: KeepingOptions { mutating get { made(\.kept, KeepingOptions()) } }
 
   /// The options about other nodes, to add further ones.
-  var nodes: RemoteOptions {
-    mutating get {
-      if let remote { return remote }
-      let made = RemoteOptions()
-      remote = made
-      return made
-    }
-  }
+  var nodes: RemoteOptions { mutating get { made(\.remote, RemoteOptions()) } }
 
   /// The options of tests, so that more can be said.
-  var testing: TestOptions {
-    mutating get {
-      if let tests { return tests }
-      let made = TestOptions()
-      tests = made
-      return made
-    }
-  }
+  var testing: TestOptions { mutating get { made(\.tests, TestOptions()) } }
 
   /// Limits and permissions, so that more can be said.
-  var limits: ConfinementOptions {
-    mutating get {
-      if let confinement { return confinement }
-      let made = ConfinementOptions()
-      confinement = made
-      return made
-    }
+  var limits: ConfinementOptions { mutating get { made(\.confinement, ConfinementOptions()) } }
+
+  private mutating func made<Options>(
+    _ options: WritableKeyPath<Self, Options?>, _ make: @autoclosure () -> Options
+  ) -> Options {
+    if let given = self[keyPath: options] { return given }
+    let made = make()
+    self[keyPath: options] = made
+    return made
   }
 
   /// The files that are written when the script ends, with their options.
