@@ -19,27 +19,29 @@ private func transferScript() -> MachineScript {
   return script
 }
 
+/// The drawing of the original example.
+let transferDOT = """
+  strict digraph {
+  \trankdir=LR
+  \tnode [shape=box]
+
+  \t"*" -> alert [label="on error"]
+  \tamount -> invalidAmount [label="on invalidAmount"]
+  \tamount -> tariffs
+  \ttariffs -> confirmation
+  \tconfirmation -> success [label="on confirmationContinue"]
+  \tconfirmation -> amount [label="on confirmationEditAmount"]
+  \tconfirmation -> tariffs [label="on confirmationEditTariff"]
+  \tsuccess -> finish
+  }
+
+  """
+
 @Suite("Graphs and checks of machines")
 struct MachineGraphTests {
   @Test("The DOT text of the original example is unchanged")
   func dotIsThatOfTheSeed() throws {
-    #expect(
-      try transferScript().make().dot() == """
-        strict digraph {
-        \trankdir=LR
-        \tnode [shape=box]
-
-        \t"*" -> alert [label="on error"]
-        \tamount -> invalidAmount [label="on invalidAmount"]
-        \tamount -> tariffs
-        \ttariffs -> confirmation
-        \tconfirmation -> success [label="on confirmationContinue"]
-        \tconfirmation -> amount [label="on confirmationEditAmount"]
-        \tconfirmation -> tariffs [label="on confirmationEditTariff"]
-        \tsuccess -> finish
-        }
-
-        """)
+    #expect(try transferScript().make().dot() == transferDOT)
   }
 
   @Test("Going back leads to each step that goes forward")
