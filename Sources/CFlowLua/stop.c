@@ -413,15 +413,6 @@ void flowlua_end_grace(flowlua_coroutine *coroutine) {
   pthread_mutex_unlock(&lock);
 }
 
-void flowlua_stop(flowlua_coroutine *coroutine) {
-  pthread_mutex_lock(&lock);
-  if (is_watched(coroutine)) {
-    coroutine->watch->deadline = now();
-    look_at(coroutine->watch->deadline);
-  }
-  pthread_mutex_unlock(&lock);
-}
-
 // MARK: - Alarms
 
 flowlua_alarm *flowlua_set_alarm(int64_t time, void (*action)(void *), void *context) {

@@ -214,8 +214,6 @@ bool flowlua_read_scalar_of(lua_State *L, int index, int type, flowlua_value *va
   }
 }
 
-bool flowlua_is_table(lua_State *L, int32_t index) { return lua_type(L, index) == LUA_TTABLE; }
-
 const char *flowlua_type_name(flowlua_state *state, lua_State *L, int32_t index, size_t *count) {
   const char *name = NULL;
   int type = lua_type(L, index);

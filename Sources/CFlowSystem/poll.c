@@ -12,10 +12,6 @@
 
 int flowsystem_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-int flowsystem_wait_readable(int fd, int64_t timeout_ns) {
-  return flowsystem_wait_readable_any(fd, -1, timeout_ns);
-}
-
 int flowsystem_wait_readable_any(int fd, int other, int64_t timeout_ns) {
   struct pollfd entries[] = {{.fd = fd, .events = POLLIN}, {.fd = other, .events = POLLIN}};
   struct timespec timeout = {0};

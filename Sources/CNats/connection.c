@@ -41,10 +41,6 @@ bool cnats_is_connected(natsConnection *connection) {
   return cnats_library.natsConnection_Status(connection) == NATS_CONN_STATUS_CONNECTED;
 }
 
-bool cnats_is_closed(natsConnection *connection) {
-  return cnats_library.natsConnection_Status(connection) == NATS_CONN_STATUS_CLOSED;
-}
-
 int64_t cnats_max_payload(natsConnection *connection) {
   return cnats_library.natsConnection_GetMaxPayload(connection);
 }

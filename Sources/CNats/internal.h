@@ -77,7 +77,6 @@ struct cnats_library {
   const char *(*natsMsg_GetReply)(const natsMsg *message);
   const char *(*natsMsg_GetData)(const natsMsg *message);
   int (*natsMsg_GetDataLength)(const natsMsg *message);
-  bool (*natsMsg_IsNoResponders)(natsMsg *message);
   natsStatus (*natsMsgHeader_Add)(natsMsg *message, const char *key, const char *value);
   natsStatus (*natsMsgHeader_Keys)(natsMsg *message, const char ***keys, int *count);
   natsStatus (*natsMsgHeader_Values)(

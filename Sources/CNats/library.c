@@ -50,8 +50,7 @@ static bool find_all(void *library) {
       && FIND(natsSubscription_SetPendingLimits) && FIND(natsSubscription_Destroy)
       && FIND(natsMsg_Create) && FIND(natsMsg_Destroy) && FIND(natsMsg_GetSubject)
       && FIND(natsMsg_GetReply) && FIND(natsMsg_GetData) && FIND(natsMsg_GetDataLength)
-      && FIND(natsMsg_IsNoResponders) && FIND(natsMsgHeader_Add) && FIND(natsMsgHeader_Keys)
-      && FIND(natsMsgHeader_Values);
+      && FIND(natsMsgHeader_Add) && FIND(natsMsgHeader_Keys) && FIND(natsMsgHeader_Values);
 #undef FIND
 }
 

@@ -184,7 +184,3 @@ char *cnats_headers(natsMsg *message, size_t *size) {
   *size = block.size;
   return block.bytes;
 }
-
-bool cnats_has_no_responders(natsMsg *message) {
-  return cnats_library.natsMsg_IsNoResponders(message);
-}

@@ -610,7 +610,6 @@ int64_t flowlua_list_count(
 static inline const char *_Nonnull flowlua_copyright(void) { return LUA_COPYRIGHT; }
 /// LUA_REGISTRYINDEX, a macro that Swift can't import.
 static inline int32_t flowlua_registry_index(void) { return LUA_REGISTRYINDEX; }
-bool flowlua_is_table(lua_State *_Nonnull L, int32_t index);
 /// Whether a finalizer is running.
 bool flowlua_in_finalizer(lua_State *_Nonnull L);
 
@@ -1026,8 +1025,6 @@ void flowlua_end_enclosure(flowlua_state *_Nonnull state, flowlua_coroutine *_No
 /// Whether what encloses the code that runs has been asked to stop, so that all that belongs to it has
 /// to end, within its grace.
 bool flowlua_is_enclosure_stopped(flowlua_state *_Nonnull state);
-/// Asks for a stop now, from any thread, while the coroutine is watched.
-void flowlua_stop(flowlua_coroutine *_Nonnull coroutine);
 
 // MARK: - Alarms
 

@@ -18,11 +18,8 @@ char *const *flowsystem_arguments(int *count);
 /// Glibc's module map.
 int flowsystem_eventfd(void);
 
-/// Waits until `fd` is readable or `timeout_ns` nanoseconds have passed; a negative timeout is no
-/// limit. Returns 1 when readable, 0 when the time is over or a signal arrived, -1 on an error.
-int flowsystem_wait_readable(int fd, int64_t timeout_ns);
-
-/// Waits for one of two descriptors, of which `other` may be -1.
+/// Waits until one of two descriptors is readable, of which `other` may be -1, or `timeout_ns` nanoseconds have passed; a
+/// negative timeout is no limit. Returns 1 when readable, 0 when the time is over or a signal arrived, -1 on an error.
 int flowsystem_wait_readable_any(int fd, int other, int64_t timeout_ns);
 
 /// The code that a blocked thread keeps from running: none, the code of Swift's cooperative pool, or of the main

@@ -87,8 +87,6 @@ natsStatus cnats_flush(natsConnection *connection, int64_t milliseconds);
 /// Measures the time of a message to the server and back, in nanoseconds; blocks.
 natsStatus cnats_round_trip(natsConnection *connection, int64_t *nanoseconds);
 bool cnats_is_connected(natsConnection *connection);
-/// Whether the connection has been closed, by the program or for good by the server.
-bool cnats_is_closed(natsConnection *connection);
 /// The most bytes of a message, its headers included.
 int64_t cnats_max_payload(natsConnection *connection);
 /// Stores the URL of the connected server.
@@ -119,7 +117,5 @@ const char *cnats_reply(natsMsg *message);
 const char *cnats_data(natsMsg *message, size_t *count);
 /// The headers in the form of cnats_publish, to be released by `free`; NULL if there are none.
 char *cnats_headers(natsMsg *message, size_t *size);
-/// Whether the message says that nobody handles a request.
-bool cnats_has_no_responders(natsMsg *message);
 
 #endif

@@ -130,11 +130,6 @@ package final class StandardInput: LoopJob {
 
   // MARK: Reading
 
-  private enum Supply {
-    case more, later, end
-    case failed(Int32)
-  }
-
   /// Reads what is available, and refills the buffer at most so many times; returns whether the request
   /// has ended.
   private func serve(_ read: InputRead, fills: Int) -> Bool {

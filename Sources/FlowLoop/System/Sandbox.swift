@@ -163,11 +163,6 @@ package struct Sandbox: Sendable {
     return isWritten ? " (--allow-write)" : " (--allow-read)"
   }
 
-  /// The hint about a program that wasn't allowed.
-  package static func hintAboutPrograms(_ number: Int32) -> ByteString {
-    present?.allowsPrograms == false && number == EACCES ? " (--allow-run)" : ""
-  }
-
   /// The hint about a request that wasn't allowed.
   package static var hintAboutNetwork: ByteString {
     present?.allowsNetwork == false ? " (--allow-net)" : ""

@@ -460,9 +460,6 @@ public final class LuaVM {
   /// A refused wait: kept until its error is raised, which is at once.
   @exclusivity(unchecked) private var refusedWait: LuaWait?
 
-  /// Whether a wait that can't yield is in progress.
-  package var isWaitingInPlace: Bool { isPumping }
-
   fileprivate func resumeWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
     let call = LuaCall(raw: raw)
     guard let pointer = raw.pointee.wait else {
