@@ -13,8 +13,8 @@ let log: @Sendable (String) -> Void = { line in
 }
 signal(SIGPIPE, SIG_IGN)
 let server = Server(at: path, Jobs(log: log))
+// Until Dispatch handles a signal, which it begins to do on another thread, the signal ends the process.
 let signals = [SIGTERM, SIGINT].map { number in
-  signal(number, SIG_IGN)
   let source = DispatchSource.makeSignalSource(signal: number, queue: .main)
   source.setEventHandler { server.shutdown() }
   source.resume()
