@@ -125,8 +125,16 @@ run = flow.graph("g"):add(writer(1000), { timeout = 5 }):add(reader("sum", 1)):r
 check.same({ run.error.kind, run.error.op, run.duration }, { "timeout", "WriteOp", 5.0 })
 -- Nobody makes room any more: the wait is stalled.
 local Stuck = flow.op("StuckOp", { needs = { rows = "stream<integer>" }, run = function() flow.context().task:await() end })
-run = flow.graph("g"):add(writer(1000)):add(Stuck):run()
+run = flow.graph("g", { keep_going = true }):add(writer(1000)):add(Stuck):add(reader "sum"):run()
 check.equal(run.error.kind, "stalled")
+local stalls = {}
+for i, problem in ipairs { run.error, table.unpack(run.error.others) } do stalls[i] = problem.message end
+table.sort(stalls)
+check.same(stalls, {
+  "stalled: [StuckOp] never finished",
+  "stalled: [WriteOp] waits for [StuckOp], which has read 0 of 64 items of <rows>",
+  "stalled: [sumOp] waits for <rows>, which [WriteOp] gives",
+})
 
 -- A reader whose condition is false, and one that is skipped, hold nobody back.
 run = flow.graph("g", { keep_going = true }):add(writer(200))

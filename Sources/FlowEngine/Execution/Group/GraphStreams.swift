@@ -62,6 +62,19 @@ final class GraphStreams {
     written[step]?.first { $0.key == key }?.stream
   }
 
+  /// The reader that has read the fewest items of a stream of a step, and how many; nil if none reads.
+  func slowest(_ key: DataKey, of step: Int) -> (step: Int, read: Int, written: Int)? {
+    guard let stream = stream(key, of: step) else { return nil }
+    let name = keys.name(of: key)
+    return plan.successors[step].filter { plan.edges[$0].key == name }
+      .compactMap { edge in
+        readers[edge].flatMap {
+          $0.isClosed ? nil : (plan.edges[edge].to, $0.position, stream.count)
+        }
+      }
+      .min { $0.1 < $1.1 }
+  }
+
   /// Gives a step, which starts, what it takes item by item.
   func passReaders(to step: Int, _ bucket: DataBucket) {
     for edge in plan.predecessors[step] {
@@ -123,39 +136,58 @@ protocol StreamGraph: AnyObject {
   func forgets(_ step: Int, _ wait: StreamWait)
 }
 
+/// The end of a stream that an op reads or writes.
+struct StreamEnd {
+  let key: DataKey
+  let isWritten: Bool
+  /// The waits of the op.
+  weak var waits: StreamWaits?
+  /// The step that executes the op; nil unless the graph limits how many do.
+  let place: (graph: any StreamGraph, step: Int)?
+}
+
+/// The waits of an op's code for streams.
+final class StreamWaits {
+  fileprivate(set) var all: [StreamWait] = []
+}
+
 /// A wait of an op's code for a stream. A graph that limits how many ops execute doesn't count the op meanwhile.
 package final class StreamWait {
-  private let graph: (any StreamGraph)?
-  private let step: Int
+  let end: StreamEnd
   private let isOver: () -> Void
   private var hasEnded = false
 
   /// Begins; `isOver` is called once, unless the wait is abandoned.
-  init(_ place: (graph: any StreamGraph, step: Int)?, isOver: @escaping () -> Void) {
-    graph = place?.graph
-    step = place?.step ?? 0
+  init(_ end: StreamEnd, isOver: @escaping () -> Void) {
+    self.end = end
     self.isOver = isOver
-    graph?.pauses(step)
+    end.waits?.all.append(self)
+    if let place = end.place { place.graph.pauses(place.step) }
   }
 
   /// There is what it waits for.
-  func end() {
+  func isDue() {
     if hasEnded { return }
-    if let graph { graph.resumes(step, self) } else { hasSlot() }
+    if let place = end.place { place.graph.resumes(place.step, self) } else { hasSlot() }
   }
 
   /// The op executes again.
   func hasSlot() {
     if hasEnded { return }
-    hasEnded = true
+    leave()
     isOver()
   }
 
   /// The code waits no longer, because it is stopped.
   func abandon() {
     if hasEnded { return }
+    leave()
+    if let place = end.place { place.graph.forgets(place.step, self) }
+  }
+
+  private func leave() {
     hasEnded = true
-    graph?.forgets(step, self)
+    end.waits?.all.removeAll { $0 === self }
   }
 }
 
@@ -163,15 +195,12 @@ package final class StreamWait {
 package final class StreamOutput {
   private let stream: ItemStream
   private let type: FlowValueType
-  private let place: (graph: any StreamGraph, step: Int)?
+  private let end: StreamEnd
 
-  init(
-    _ stream: ItemStream, _ type: FlowValueType,
-    _ place: (graph: any StreamGraph, step: Int)?
-  ) {
+  init(_ stream: ItemStream, _ type: FlowValueType, _ end: StreamEnd) {
     self.stream = stream
     self.type = type
-    self.place = place
+    self.end = end
   }
 
   /// The number of the next item.
@@ -193,11 +222,11 @@ package final class StreamOutput {
   ///
   /// - Returns: Ends the wait; then the item isn't written.
   package func write(_ item: FlowValue, then: @escaping () -> Void) -> () -> Void {
-    let wait = StreamWait(place, isOver: then)
+    let wait = StreamWait(end, isOver: then)
     let stream = stream
     let waiter = stream.whenRoom {
       stream.put(item)
-      wait.end()
+      wait.isDue()
     }
     return {
       stream.stopWaiting(waiter)

@@ -130,6 +130,17 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   /// The stream that a step writes under a key.
   func stream(_ key: DataKey, of step: Int) -> ItemStream? { streams?.stream(key, of: step) }
 
+  /// The other side of a stream that a step writes or reads, for messages; nil if there is none.
+  func otherSide(of key: DataKey, _ isWritten: Bool, _ step: Int) -> ByteString? {
+    let name = loop.keys.name(of: key)
+    if isWritten {
+      return streams?.slowest(key, of: step).map {
+        "[\(steps[$0.step].op.name)], which has read \($0.read) of \($0.written) items of <\(name)>"
+      }
+    }
+    return graph?.giver(of: key).map { "<\(name)>, which [\(steps[$0].op.name)] gives" }
+  }
+
   override func passItems(from member: Execution) -> PassedOutput? {
     guard let streams, let plan = graph?.plan, stop == nil else { return nil }
     let step = member.memberSlot

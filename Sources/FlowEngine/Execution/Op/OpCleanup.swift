@@ -85,6 +85,8 @@ final class AttemptResources {
   var innerCount: UInt32 = 0
   /// Whether it has written or read items of streams.
   var hasPassedItems = false
+  /// The waits of its code for streams.
+  private(set) lazy var streamWaits = StreamWaits()
   /// The streams that it has written.
   var outputs: [(key: DataKey, output: StreamOutput)] = []
   /// The op of a context that other code keeps after its use.

@@ -6,13 +6,13 @@ package final class StreamInput {
   private let name: ByteString
   private let type: FlowValueType
   private let isSecret: Bool
-  private let place: (graph: any StreamGraph, step: Int)?
+  private let end: StreamEnd
   /// Whether code waits for an item.
   package private(set) var isAwaited = false
 
   fileprivate init?(
     _ value: FlowValue, _ name: ByteString, _ type: FlowValueType, isSecret: Bool,
-    _ place: (graph: any StreamGraph, step: Int)?
+    _ end: StreamEnd
   ) {
     guard case .opaque(let opaque) = value else { return nil }
     reader = opaque as? ItemReader
@@ -21,7 +21,7 @@ package final class StreamInput {
     self.name = name
     self.type = type
     self.isSecret = isSecret
-    self.place = place
+    self.end = end
   }
 
   /// Whether the items come from a stream, so that they can be read once only.
@@ -53,13 +53,13 @@ package final class StreamInput {
   /// - Returns: Ends the wait.
   package func whenNext(_ then: @escaping () -> Void) -> () -> Void {
     isAwaited = true
-    let wait = StreamWait(place) { [weak self] in
+    let wait = StreamWait(end) { [weak self] in
       self?.isAwaited = false
       then()
     }
     reader?.onChange = { [weak reader] in
       reader?.onChange = nil
-      wait.end()
+      wait.isDue()
     }
     return { [self] in
       isAwaited = false
@@ -94,7 +94,11 @@ extension OpContext {
           "<\(name)> is a stream, which only an op of a flow.graph writes: ops of flows never overlap"
         ))
     }
-    let output = StreamOutput(stream, type, graph.isLimited ? (graph, step) : nil)
+    let output = StreamOutput(
+      stream, type,
+      StreamEnd(
+        key: key, isWritten: true, waits: makeResources().streamWaits,
+        place: graph.isLimited ? (graph, step) : nil))
     makeResources().outputs.append((key, output))
     notePassedItems()
     return .success(output)
@@ -108,7 +112,9 @@ extension OpContext {
     let place = execution?.stepOfGraph(key).flatMap {
       $0.graph.isLimited ? ($0.graph, $0.step) : nil
     }
-    return StreamInput(value, name, type, isSecret: bucket.isSecret(key), place)
+    return StreamInput(
+      value, name, type, isSecret: bucket.isSecret(key),
+      StreamEnd(key: key, isWritten: false, waits: makeResources().streamWaits, place: place))
   }
 
   /// Notes that the op has passed or taken items: another attempt would pass them twice, or miss them.
@@ -123,6 +129,16 @@ extension OpContext {
 }
 
 extension Execution {
+  /// The error of an op whose code waits for a stream for ever; nil if it waits for something else.
+  var streamStall: FlowError? {
+    guard let end = context.resources?.streamWaits.all.last?.end,
+      let (graph, step, key) = stepOfGraph(end.key),
+      let other = graph.otherSide(of: key, end.isWritten, step)
+    else { return nil }
+    let name = context.displayName
+    return FlowError(.stalled, "stalled: [\(name)] waits for \(other)", op: name)
+  }
+
   /// The graph whose step executes the op, with the key's name there; the op may be the one that the step's op executes in
   /// its place.
   fileprivate func stepOfGraph(

@@ -274,7 +274,7 @@ extension Execution {
     }
     if machine?.waitsForRun == true || inner != nil, stop == nil { return false }
     if context.phase == .suspended {
-      let error = FlowError.stalled(op: context.displayName)
+      let error = streamStall ?? .stalled(op: context.displayName)
       if stopRequested {
         context.end(opStop ?? error)
       } else if stop == nil {
