@@ -179,9 +179,11 @@ final class ExecutionStreams {
       }
       if input.isOfStream { context.notePassedItems() }
       if input.hasNext { return reply(number, next(of: input, name), worker) }
-      waiting[number] = input.whenNext { [unowned self] in
-        waiting[number] = nil
-        reply(number, next(of: input, name), worker)
+      wait(number) { done in
+        input.whenNext { [unowned self] in
+          done()
+          reply(number, next(of: input, name), worker)
+        }
       }
     case .write(let name, let value, let batch):
       let item: FlowValue
@@ -201,12 +203,24 @@ final class ExecutionStreams {
           output.write(item)
           return reply(number, .written(isRead: output.isRead), worker)
         }
-        waiting[number] = output.write(item) { [unowned self] in
-          waiting[number] = nil
-          reply(number, .written(isRead: output.isRead), worker)
+        wait(number) { done in
+          output.write(item) { [unowned self] in
+            done()
+            reply(number, .written(isRead: output.isRead), worker)
+          }
         }
       }
     }
+  }
+
+  /// Keeps what ends the wait of a request, which may be over before `begin` returns.
+  private func wait(_ number: UInt64, _ begin: (_ done: @escaping () -> Void) -> () -> Void) {
+    var isOver = false
+    let stop = begin { [unowned self] in
+      isOver = true
+      waiting[number] = nil
+    }
+    if !isOver { waiting[number] = stop }
   }
 
   private func input(_ name: ByteString, _ context: OpContext) -> StreamInput? {

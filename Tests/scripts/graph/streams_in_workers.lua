@@ -73,3 +73,22 @@ fails("bad argument #2 to 'emit' (item #2 of <rows>: table expected, got integer
 fails("bad use of 'emit' (<other> isn't a stream that [BadOp] gives: it gives as streams only <rows>)",
   { rows = "stream<table>" }, function(ctx) ctx:emit("other", {}) end)
 fails("bad use of 'emit' (the item of <rows>", { rows = "stream<table>" }, function(ctx) ctx:emit("rows", { print }) end)
+
+-- The slot of an op that waits for room goes to a reader that has waited for one, which then makes the room.
+for _, thread in ipairs { "worker", "loop" } do
+  local Write = flow.op("WriteOp", { gives = { rows = "stream<integer>" }, run = function(ctx)
+    for i = 1, 20 do
+      if i % 3 == 0 then flow.sleep(0) end
+      ctx:emit("rows", i)
+    end
+  end })
+  local Read = flow.op("ReadOp", { needs = { rows = "stream<integer>" }, gives = { sum = "integer" },
+    thread = thread == "worker" and thread or nil, run = function(ctx)
+      local sum = 0
+      for row in ctx:get "rows" do sum = sum + row end
+      ctx:set("sum", sum)
+    end })
+  local slots = flow.graph("g", { max_concurrent = 2 }):add(Write, { buffer = 1 }):add(Read)
+    :add(flow.op("SleepOp", function() flow.sleep(1) end)):run()
+  check.same({ slots.state, slots.data.sum }, { "succeeded", 210 }, thread .. ": " .. tostring(slots.error))
+end

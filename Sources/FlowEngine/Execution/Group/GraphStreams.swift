@@ -157,10 +157,14 @@ package final class StreamWait {
   private let isOver: () -> Void
   private var hasEnded = false
 
-  /// Begins; `isOver` is called once, unless the wait is abandoned.
+  /// `isOver` is called once, unless the wait is abandoned.
   init(_ end: StreamEnd, isOver: @escaping () -> Void) {
     self.end = end
     self.isOver = isOver
+  }
+
+  /// Begins, once the stream knows whom to notify: another op, which gets the slot, may use the stream at once.
+  func begin() {
     end.waits?.all.append(self)
     if let place = end.place { place.graph.pauses(place.step) }
   }
@@ -228,6 +232,7 @@ package final class StreamOutput {
       stream.put(item)
       wait.isDue()
     }
+    wait.begin()
     return {
       stream.stopWaiting(waiter)
       wait.abandon()

@@ -61,6 +61,7 @@ package final class StreamInput {
       reader?.onChange = nil
       wait.isDue()
     }
+    wait.begin()
     return { [self] in
       isAwaited = false
       reader?.onChange = nil
