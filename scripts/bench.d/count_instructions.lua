@@ -25,6 +25,8 @@ local measures = {
   { "a retried attempt", "retried_attempt", 200 },
   { "a cancelled task", "cancelled_task", 200 },
   { "a member of add_parallel", "member", 200 },
+  { "an op of a graph", "graph_op", 2000 },
+  { "an item of an iterator", "iterated_item", 2000 },
   { "a group in a group", "nested_group", 100 },
   { "a sleeper", "sleeper", 2000 },
   { "a transition of a machine", "transition", 2000 },

@@ -5,14 +5,40 @@
 final class ItemWriters: HostService {
   /// A Lua function that calls an iterator again and again, and passes on what it returns.
   private let runner: LuaReference
-  private var streams: [Int64: ItemStream] = [:]
-  private var last: Int64 = 0
+  private let streams: Streams
+
+  /// The streams of the iterators that haven't ended, by their numbers.
+  private final class Streams {
+    private var all: [Int64: ItemStream] = [:]
+    private var last: Int64 = 0
+    /// The one that was asked for last: one iterator gives many items.
+    private var latest: (id: Int64, stream: ItemStream)?
+
+    func add(_ stream: ItemStream) -> Int64 {
+      last += 1
+      all[last] = stream
+      return last
+    }
+
+    func remove(_ id: Int64) {
+      all[id] = nil
+      if latest?.id == id { latest = nil }
+    }
+
+    subscript(id: Int64) -> ItemStream? {
+      if let latest, latest.id == id { return latest.stream }
+      guard let stream = all[id] else { return nil }
+      latest = (id, stream)
+      return stream
+    }
+  }
 
   private init(_ host: ScriptHost) throws {
+    let streams = Streams()
+    self.streams = streams
     let put = try host.vm.makeFunction(
-      host.bind { host, call in
-        guard let id = call.integer(1), let stream = host.existing(ItemWriters.self)?.streams[id]
-        else { return call.answer() }
+      host.bind { _, call in
+        guard let id = call.integer(1), let stream = streams[id] else { return call.answer() }
         stream.put(try call.engineValue(2))
         return stream.hasRoom ? call.answer() : try call.wait(RoomWait(stream))
       })
@@ -38,15 +64,14 @@ final class ItemWriters: HostService {
     _ iterator: LuaReference, _ stream: ItemStream, of owner: OwnedTasks, _ host: ScriptHost
   ) throws -> AnyFlowTask {
     let writers = try host.service { try ItemWriters(host) }
-    writers.last += 1
-    let id = writers.last
-    writers.streams[id] = stream
+    let streams = writers.streams
+    let id = streams.add(stream)
     let task = SpawnedTask(
       host, try host.vm.uniqueReference(to: writers.runner),
       [.integer(id), .reference(iterator)])
     owner.add(task)
     task.begin()
-    task.observe(WriterEnd { [weak writers] in writers?.streams[id] = nil })
+    task.observe(WriterEnd { streams.remove(id) })
     return task
   }
 }

@@ -129,3 +129,38 @@ check.equal(deep:run { n = 1 }.data.a, 2)
 local shared = flow.new("shared"):add(flow.op("NothingOp", function() end))
 for k = 1, 12 do shared = flow.new("shared" .. k):add(shared):add(shared) end
 check.equal(flow.graph("g"):add(shared):run().state, "succeeded")
+
+-- Ops that execute one after another have nothing of those before: not their keys, nor what these have set.
+local function chain(options)
+  local seen = flow.graph("g", options)
+    :add(op("AOp", {}, { "a" }, 0)):add(op("BOp", { "a" }, { "b" }, 0)):add(op("COp", { "b" }, { "c" }, 0))
+  for i = 1, 40 do
+    seen:add(flow.op("Look" .. i .. "Op", { needs = { c = "integer" }, run = function(ctx)
+      check.equal(ctx:get "c", 3)
+      check.equal(ctx:get "n", 7)
+    end }))
+  end
+  return seen
+end
+for _, options in ipairs { {}, { max_concurrent = 1 } } do
+  run = chain(options):run { n = 7 }
+  check.equal(run.state, "succeeded", tostring(run.error))
+end
+for _, key in ipairs { "a", "b" } do
+  run = flow.graph("g"):add(op("AOp", {}, { "a" }, 0)):add(op("BOp", { "a" }, { "b" }, 0)):add(op("COp", { "b" }, { "c" }, 0))
+    :add(flow.op("LookOp", { needs = { c = "integer" }, run = function(ctx) ctx:get(key) end })):run()
+  check.match(run.error.message, "<" .. key .. "> isn't among the needs of %[LookOp%]")
+end
+-- Nor has an attempt at the graph the data of the attempt before.
+local tries = 0
+run = flow.graph("g")
+  :add(flow.op("GiveOp", { gives = { x = "integer?" }, run = function(ctx)
+    tries = tries + 1
+    if tries == 1 then ctx:set("x", 1) end
+  end }))
+  :add(flow.op("TakeOp", { needs = { x = "integer?" }, gives = { y = "string" }, run = function(ctx)
+    ctx:set("y", tries .. tostring(ctx:get("x", "integer?")))
+    if tries == 1 then error "again" end
+  end }))
+  :with { retry = 2 }:run()
+check.same({ run.state, run.data.y }, { "succeeded", "2nil" }, tostring(run.error))

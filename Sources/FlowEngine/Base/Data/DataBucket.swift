@@ -46,10 +46,15 @@ public final class DataBucket {
     @exclusivity(unchecked) var removed = 0
     /// Keys that were ever set to a secret.
     @exclusivity(unchecked) var secretKeys: Set<DataKey> = []
-    /// Keys whose values in the buckets above aren't seen from here.
-    @exclusivity(unchecked) var hidden: Set<DataKey> = []
+    /// Says which values in the buckets above aren't seen from here.
+    @exclusivity(unchecked) var mask: DataMask?
     /// The keys that were searched above the bucket, as long as they are in the same buckets.
     @exclusivity(unchecked) var inherited: [DataKey: Inherited] = [:]
+
+    /// Whether it has nothing but a mask.
+    var isMask: Bool {
+      mask != nil && index == nil && removed == 0 && secretKeys.isEmpty && inherited.isEmpty
+    }
   }
 
   /// Where a key was found above a bucket.
@@ -198,12 +203,12 @@ public final class DataBucket {
   }
 
   /// Hides values of the buckets above. Called before anything was read.
-  func hide(_ keys: Set<DataKey>) { makeRecords().hidden = keys }
+  func hide(_ mask: DataMask) { makeRecords().mask = mask }
 
   @inline(__always)
   private func hides(_ key: DataKey) -> Bool {
-    guard let records, !records.hidden.isEmpty else { return false }
-    return records.hidden.contains(key)
+    guard let records else { return false }
+    return unretained(records) { $0.mask?.hides(key) == true }
   }
 
   /// The keys of all values that `get` finds.
@@ -212,7 +217,7 @@ public final class DataBucket {
     var next: DataBucket? = self
     while let bucket = next {
       for entry in bucket.entries where !hidden.contains(entry.key) { found.insert(entry.key) }
-      if let records = bucket.records { hidden.formUnion(records.hidden) }
+      if let mask = bucket.records?.mask { hidden.formUnion(mask.all) }
       next = bucket.parent
     }
     return found
@@ -300,7 +305,7 @@ public final class DataBucket {
     // Nothing reads through to it any more.
     isParent = false
     dropItem()
-    if let records {
+    if let records, !records.isMask {
       if records.index != nil { slots = [] }
       self.records = nil
     }
@@ -387,6 +392,26 @@ public final class DataBucket {
     records = made
     return made
   }
+}
+
+/// Keys whose values a bucket doesn't see in those above it. Buckets share it.
+final class DataMask {
+  private let hidden: Set<DataKey>
+  private let shown: Set<DataKey>
+
+  /// Hides keys but for some of them.
+  init(_ hidden: Set<DataKey>, except shown: Set<DataKey> = []) {
+    self.hidden = hidden
+    self.shown = shown
+  }
+
+  func hides(_ key: DataKey) -> Bool { hidden.contains(key) && !shown.contains(key) }
+
+  /// Whether it is one of the keys that aren't hidden.
+  func shows(_ key: DataKey) -> Bool { shown.contains(key) }
+
+  /// The hidden keys.
+  var all: Set<DataKey> { hidden.subtracting(shown) }
 }
 
 // MARK: - Typed access for Swift

@@ -381,9 +381,10 @@ extension DataBucket {
     as type: Content.Type = Content.self
   ) throws(FlowError) -> Content {
     let all = MapValue()
+    let visible = visibleKeys
     var next: DataBucket? = self
     while let bucket = next {
-      for entry in bucket.entries {
+      for entry in bucket.entries where visible.contains(entry.key) {
         let name = keys.name(of: entry.key)
         if all[name] == nil { all.set(name, entry.value) }
       }

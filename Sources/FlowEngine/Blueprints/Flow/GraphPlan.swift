@@ -103,6 +103,8 @@ final class GraphPlan {
   let successors: ContiguousArray<ContiguousArray<Int>>
   /// The numbers of the edges that lead to each step.
   let predecessors: ContiguousArray<ContiguousArray<Int>>
+  /// How many edges lead to each step.
+  let predecessorCounts: ContiguousArray<Int>
   /// The steps, each after those for which it waits; those of a circle are missing.
   let order: ContiguousArray<Int>
   /// How many steps come one after another before each one. A step that takes items while another one writes them comes
@@ -125,6 +127,8 @@ final class GraphPlan {
     /// The keys that each step needs of others.
     let needs: ContiguousArray<[DataKey]>
     let gives: ContiguousArray<[DataKey]>
+    /// Of each step that has started, the keys of others that it doesn't see.
+    private var masks: ContiguousArray<DataMask?>
 
     fileprivate init(_ plan: GraphPlan, _ table: KeyTable) {
       self.table = table
@@ -137,6 +141,18 @@ final class GraphPlan {
           step.needs.keys.filter { plan.givers[$0] != nil }.sorted().map { table.intern($0) }
         })
       gives = ContiguousArray(plan.data.map { $0.gives.sorted().map { table.intern($0) } })
+      masks = ContiguousArray(repeating: nil, count: needs.count)
+    }
+
+    /// Hides from a step the keys of others that it doesn't need, and those of its needs that are `absent`.
+    func mask(of step: Int, absent: Set<DataKey>) -> DataMask {
+      if !absent.isEmpty, needs[step].contains(where: { absent.contains($0) }) {
+        return DataMask(given, except: Set(needs[step].filter { !absent.contains($0) }))
+      }
+      if let known = masks[step] { return known }
+      let made = DataMask(given, except: Set(needs[step]))
+      masks[step] = made
+      return made
     }
   }
 
@@ -207,6 +223,7 @@ final class GraphPlan {
     }
     self.successors = successors
     self.predecessors = predecessors
+    predecessorCounts = ContiguousArray(predecessors.map { $0.count })
     (order, levels, orderOfLevels) = Self.sorted(edges, successors)
     if order.count < names.count, problem == nil {
       problem = Self.circle(edges, names, known: Set(order))
@@ -320,6 +337,8 @@ struct GraphProgress {
   private let count: Int
   /// The next of the steps that a list without a plan starts.
   private var next = 0
+  /// How many steps have started.
+  private var started = 0
   /// How long the way from each step to the end took in an earlier run; empty if that isn't known.
   private let ways: ContiguousArray<Double>
   /// The steps that are ready: a heap, on top the one with the longest way, of equal ones the one that was added first.
@@ -334,7 +353,7 @@ struct GraphProgress {
     self.plan = plan
     self.count = count
     self.ways = ways
-    missing = plan.map { ContiguousArray($0.predecessors.map(\.count)) } ?? []
+    missing = plan?.predecessorCounts ?? []
     if plan != nil { for step in missing.indices where missing[step] == 0 { push(step) } }
   }
 
@@ -344,12 +363,18 @@ struct GraphProgress {
     return step < other
   }
 
+  /// Whether steps remain that haven't started.
+  var hasMore: Bool { plan == nil ? next < count : started < count }
+
   /// Whether a step can start.
   var hasReady: Bool { plan == nil ? next < count : !ready.isEmpty }
 
   /// Takes the ready step that was added first; nil when there is none.
   mutating func start() -> Int? {
-    guard plan == nil else { return popReady() }
+    guard plan == nil else {
+      started += 1
+      return popReady()
+    }
     guard next < count else { return nil }
     next += 1
     return next - 1
@@ -361,32 +386,38 @@ struct GraphProgress {
   mutating func end(_ step: Int, _ end: End) -> [Skip] {
     guard let plan else { return [] }
     var skipped: [Skip] = []
-    var open: ContiguousArray<(step: Int, end: End)> = [(step, end)]
+    follow(plan, step, end, &skipped)
     var place = 0
-    while place < open.count {
-      let (step, end) = open[place]
+    while place < skipped.count {
+      // A failure reaches all that needs it, through whatever was skipped because of it.
+      follow(
+        plan, skipped[place].step, skipped[place].hasFailed ? .failed : .skipped, &skipped)
       place += 1
-      for number in plan.successors[step] {
-        let edge = plan.edges[number]
-        let isPassing = !passing.isEmpty && passing.contains(number)
-        if isPassing, missing[edge.to] == 0 { continue }
-        if isReason(edge, end) {
-          reasons[edge.to, default: Skip(step: edge.to)].edges.append(number)
-          if end == .failed { reasons[edge.to]?.hasFailed = true }
-        }
-        if isPassing { continue }
-        missing[edge.to] -= 1
-        guard missing[edge.to] == 0 else { continue }
-        if let reason = reasons.removeValue(forKey: edge.to) {
-          skipped.append(reason)
-          // A failure reaches all that needs it, through whatever was skipped because of it.
-          open.append((edge.to, reason.hasFailed ? .failed : .skipped))
-        } else {
-          push(edge.to)
-        }
-      }
     }
     return skipped
+  }
+
+  /// Follows the edges that lead away from a step that has ended.
+  private mutating func follow(
+    _ plan: GraphPlan, _ step: Int, _ end: End, _ skipped: inout [Skip]
+  ) {
+    for number in plan.successors[step] {
+      let next = plan.edges[number].to
+      let isPassing = !passing.isEmpty && passing.contains(number)
+      if isPassing, missing[next] == 0 { continue }
+      if end != .succeeded, isReason(plan.edges[number], end) {
+        reasons[next, default: Skip(step: next)].edges.append(number)
+        if end == .failed { reasons[next]?.hasFailed = true }
+      }
+      if isPassing { continue }
+      missing[next] -= 1
+      guard missing[next] == 0 else { continue }
+      if !reasons.isEmpty, let reason = reasons.removeValue(forKey: next) {
+        skipped.append(reason)
+      } else {
+        push(next)
+      }
+    }
   }
 
   /// The items of a step begin to pass to the steps that take them.

@@ -17,7 +17,7 @@ final class GroupExecution: MemberGroup {
   private var keepsOutputs = true
   /// Results that wait for others before them; nil for an item that has failed.
   private var unpassed: [Int: FlowValue?] = [:]
-  private var nextPassed = 0
+  @exclusivity(unchecked) private var nextPassed = 0
   private var waitsForRoom = false
   /// The graph around it, if that limits how many ops and items execute.
   private let graph: ParallelExecution?
@@ -155,6 +155,11 @@ final class GroupExecution: MemberGroup {
   @inline(never)
   private func pass(_ output: FlowValue?, _ index: Int) {
     guard dispatcher.isOrdered else {
+      if let item = output ?? dispatcher.absent { passed?.put(item) }
+      return
+    }
+    if index == nextPassed, unpassed.isEmpty {
+      nextPassed += 1
       if let item = output ?? dispatcher.absent { passed?.put(item) }
       return
     }
@@ -533,7 +538,9 @@ final class GroupExecution: MemberGroup {
     graph?.slotIsFree()
     if feed != nil, error == nil { runner?.forget(index) }
     if passed != nil {
-      let output = error == nil ? collected.flatMap { member.bucket.ownValue(of: $0) } : nil
+      let output =
+        error == nil
+        ? unretained(member.bucket) { data in collected.flatMap { data.ownValue(of: $0) } } : nil
       let isSecret = hasSecrets && collected.map { member.bucket.isSecret($0) } == true
       pass(isSecret ? output.map { .secret($0) } : output, index)
     }

@@ -8,13 +8,19 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   private let logs: Bool
   private let graph: GraphData?
   private let maxConcurrent: Int
-  private var progress: GraphProgress
+
+  // Unchecked exclusivity: see HotPath.swift.
+
+  @exclusivity(unchecked) private var progress: GraphProgress
   /// The executions of the steps that have started, each at its `memberSlot`; nil where one has ended.
-  private var executions: ContiguousArray<Execution?>
-  /// How many of them haven't ended.
-  private var running = 0
+  @exclusivity(unchecked) private var executions: ContiguousArray<Execution?>
+  /// Those that have ended, for the next steps of a graph; only a few, as each has memory.
+  @exclusivity(unchecked) private var idle: ContiguousArray<Execution> = []
+  private static let mostIdle = 32
+  /// How many haven't ended.
+  @exclusivity(unchecked) private var running = 0
   /// How many ops, and items of groups, execute: `maxConcurrent` limits them.
-  private var used = 0
+  @exclusivity(unchecked) private var used = 0
   /// Whether a failure stops nothing.
   private let keepsGoing: Bool
   /// The errors that have stopped nothing, in the order of the ends.
@@ -37,7 +43,10 @@ final class ParallelExecution: MemberGroup, StreamGraph {
     self.scope = scope
     self.position = position
     logs = parent.logsSets
-    self.graph = graph.map { GraphData($0.plan, $0.blueprint.conditions, around: parent.bucket) }
+    self.graph = graph.map {
+      GraphData(
+        $0.plan, $0.blueprint.conditions, around: parent.bucket, isKept: parent.run.keeper != nil)
+    }
     maxConcurrent = graph?.blueprint.graph?.maxConcurrent ?? .max
     streams = graph.flatMap { plan, blueprint in
       guard let shape = blueprint.graph, plan.passesItems else { return nil }
@@ -72,8 +81,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
     } _: {
       guard let number = progress.start() else { return nil }
       let step = steps[number]
-      let member = Execution(
-        run: parent.run, data: graph?.data(for: number) ?? parent.bucket, group: self)
+      let member = member(for: number)
       member.memberSlot = number
       executions[number] = member
       running += 1
@@ -83,7 +91,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
       member.prepare(
         step.op, policy: step.policy, scope: scope,
         position: position + UInt32(truncatingIfNeeded: number), index: 0)
-      if graph != nil { member.prepareStep() }
+      if graph != nil, !isPlain(number) { member.prepareStep() }
       return .passUnretained(member)
     }
     guard waits else { return }
@@ -92,6 +100,32 @@ final class ParallelExecution: MemberGroup, StreamGraph {
     isScheduled = true
     streams?.close()
     parent.groupEnded(stop ?? errors.first?.with(others: errors.dropFirst()))
+  }
+
+  /// An execution for a step; one of a graph has data of its own.
+  private func member(for number: Int) -> Execution {
+    guard let graph else { return Execution(run: parent.run, data: parent.bucket, group: self) }
+    if let used = idle.popLast() {
+      if let mask = graph.mask(of: number) { used.bucket.hide(mask) }
+      return used
+    }
+    if let data = graph.data(for: number) {
+      return Execution(run: parent.run, data: data, group: self)
+    }
+    return Execution(run: parent.run, data: parent.bucket, hasBucket: false, group: self)
+  }
+
+  /// Whether a step of a graph is an op without a condition and without streams.
+  private func isPlain(_ number: Int) -> Bool {
+    guard let graph, streams == nil, case .op = steps[number].kind else { return false }
+    return graph.conditions[number] == nil
+  }
+
+  /// Keeps the execution of a step of a graph, which has ended, for another one.
+  private func keep(_ member: Execution) {
+    guard let graph, !graph.isKept, idle.count < Self.mostIdle, progress.hasMore else { return }
+    member.resetBucket()
+    idle.append(member)
   }
 
   override func cancelMembers(_ error: FlowError) {
@@ -160,7 +194,10 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   /// A step isn't executed because of another one.
   private func skipped(_ skip: GraphProgress.Skip) {
-    if let graph { logSkip(of: skip.step, because: text(of: skip, graph)) }
+    if let graph {
+      logSkip(of: skip.step, because: text(of: skip, graph))
+      graph.leavesOut(skip.step)
+    }
     _ = streams?.end(skip.step, nil)
   }
 
@@ -216,7 +253,8 @@ final class ParallelExecution: MemberGroup, StreamGraph {
         key, engine.makeList(items), scope: scope,
         position: position + UInt32(truncatingIfNeeded: number), attempt: 1)
     }
-    graph?.takeOutputs(of: number, from: member.bucket, into: parent)
+    graph?.takeOutputs(of: number, from: member, into: parent)
+    if error == nil, isPlain(number), !steps[number].op.isFlow { keep(member) }
     if let graph, stop == nil {
       let isSkipped = graph.skipped.contains(number)
       let end: GraphProgress.End = error != nil ? .failed : isSkipped ? .skipped : .succeeded
@@ -234,7 +272,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   }
 
   override func abandon() {
-    executions = []
+    (executions, idle) = ([], [])
     streams?.close()
     starting = nil
     isScheduled = true
@@ -301,10 +339,9 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   override func refusal(reading key: DataKey, by member: Execution) -> FlowError? {
     // A member may read the keys that it has set itself.
     guard let graph, let giver = graph.giver(of: key), giver != member.memberSlot,
-      !member.bucket.hasOwn(key)
+      !graph.isNeeded(key, by: member.memberSlot), !member.bucket.hasOwn(key)
     else { return nil }
     let (name, op) = (loop.keys.name(of: key), steps[member.memberSlot].op.name)
-    if graph.plan.data[member.memberSlot].needs[name] != nil { return nil }
     return .usage(
       "<\(name)> isn't among the needs of [\(op)]: in a graph it has to be, as [\(steps[giver].op.name)] gives it"
     )
@@ -312,6 +349,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   override func refusal(setting key: DataKey, by member: Execution) -> FlowError? {
     guard let graph, case .op = steps[member.memberSlot].kind else { return nil }
+    if streams == nil, graph.giver(of: key) == member.memberSlot { return nil }
     let (name, op) = (loop.keys.name(of: key), steps[member.memberSlot].op.name)
     let data = graph.plan.data[member.memberSlot]
     if data.emits.contains(name) {
@@ -336,17 +374,24 @@ private final class GraphData {
   let conditions: [Int: any CasePredicate]
   private let outer: DataBucket
   private let keys: GraphPlan.Keys
-  /// The keys that steps have given in this execution.
+  /// Whether the run is kept: then a step has copies of what it needs, because its record says which keys it has read of
+  /// others, and those of its own data aren't among them.
+  let isKept: Bool
+  /// The keys that steps have given in this execution, in a kept run.
   private var given: Set<DataKey> = []
+  /// The keys that steps have left out, or won't give.
+  private var absent: Set<DataKey> = []
   /// The answer of the latest condition.
   var isMet = false
   /// The steps whose conditions were false.
   var skipped: Set<Int> = []
 
   init(
-    _ plan: GraphPlan, _ conditions: [Int: any CasePredicate], around outer: DataBucket
+    _ plan: GraphPlan, _ conditions: [Int: any CasePredicate], around outer: DataBucket,
+    isKept: Bool
   ) {
     self.plan = plan
+    self.isKept = isKept
     self.conditions = conditions
     self.outer = outer
     keys = plan.keys(of: outer.keys)
@@ -354,22 +399,49 @@ private final class GraphData {
 
   func giver(of key: DataKey) -> Int? { keys.givers[key] }
 
-  /// The data of a step: what it needs of others, and what all see.
-  func data(for step: Int) -> DataBucket {
+  /// Whether a step needs a key of others.
+  func isNeeded(_ key: DataKey, by step: Int) -> Bool {
+    keys.mask(of: step, absent: []).shows(key)
+  }
+
+  /// Hides from a step what others give and it doesn't need; nil if there is nothing to hide.
+  func mask(of step: Int) -> DataMask? {
+    keys.given.isEmpty ? nil : keys.mask(of: step, absent: absent)
+  }
+
+  /// The data of a step: what it needs of others, and what all see; nil if it sees all.
+  func data(for step: Int) -> DataBucket? {
+    if isKept {
+      let made = DataBucket(keys: outer.keys, parent: outer)
+      made.hide(DataMask(keys.given))
+      for key in keys.needs[step] where given.contains(key) { made.copy(key, from: outer) }
+      return made
+    }
+    guard let mask = mask(of: step) else { return nil }
     let made = DataBucket(keys: outer.keys, parent: outer)
-    made.hide(keys.given)
-    for key in keys.needs[step] where given.contains(key) { made.copy(key, from: outer) }
+    made.hide(mask)
     return made
   }
 
   /// Takes what a step has given.
-  func takeOutputs(of step: Int, from bucket: DataBucket, into parent: Execution) {
-    for key in keys.gives[step] where bucket.hasOwn(key) {
-      if parent.run.keeper != nil { parent.noteSet(key) }
+  func takeOutputs(of step: Int, from member: Execution, into parent: Execution) {
+    if keys.gives[step].isEmpty { return }
+    let bucket = member.bucket
+    for key in keys.gives[step] {
+      guard bucket.hasOwn(key) else {
+        absent.insert(key)
+        continue
+      }
+      if isKept {
+        parent.noteSet(key)
+        given.insert(key)
+      }
       outer.copy(key, from: bucket)
-      given.insert(key)
     }
   }
+
+  /// A step isn't executed.
+  func leavesOut(_ step: Int) { absent.formUnion(keys.gives[step]) }
 }
 
 /// Several executions that an execution waits for: the items of a list, or different ops that run

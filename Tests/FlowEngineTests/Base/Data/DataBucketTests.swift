@@ -116,6 +116,29 @@ struct DataBucketTests {
     }
   }
 
+  @Test("A mask hides keys of the buckets above, and lets the bucket have its own")
+  func aMaskHidesKeys() throws {
+    let keys = KeyTable()
+    let (hidden, shown) = (keys.intern("hidden"), keys.intern("shown"))
+    let other = keys.intern("other")
+    let outer = DataBucket(keys: keys)
+    for key in [hidden, shown, other] { outer.set(key, .integer(1)) }
+    let inner = DataBucket(keys: keys, parent: outer)
+    for mask in [DataMask([hidden, shown], except: [shown]), DataMask([other])] {
+      inner.hide(mask)
+      let visible = [hidden, shown, other].filter { !mask.hides($0) }
+      #expect([hidden, shown, other].filter { inner.get($0) != nil } == visible)
+      #expect(inner.visibleKeys == Set(visible))
+      let all: [String: Int] = try inner.decoded()
+      #expect(Set(all.keys) == Set(visible.map { String(keys.name(of: $0)) }))
+      inner.set(hidden, .integer(2))
+      #expect(inner.get(hidden)?.logText == "2")
+      inner.reset()
+      #expect(inner.entries.isEmpty)
+      #expect((inner.get(hidden) == nil) == mask.hides(hidden))
+    }
+  }
+
   @Test("Typed access never mistakes one type for another")
   func typedAccessTakesNothingForAnother() {
     let keys = KeyTable()
