@@ -31,6 +31,7 @@ static void *take_block(flowlua_state *state, size_t size) {
 
 /// Notes that a block is being freed, and frees it.
 static __attribute__((noinline)) void give_block(flowlua_state *state, void *block, size_t size) {
+  if (state->counted_count != 0) flowlua_uncount_block(state, block);
   if (size == state->object_size) flowlua_object_freed(state, block);
   if (block == state->origin_function) state->origin_function = NULL;
   if (flowlua_pool_has(&state->small, block)) flowlua_pool_give(&state->small, block);
@@ -160,7 +161,8 @@ static bool is_refused(flowlua_state *state, const void *block, size_t held, siz
     state->silent_failures -= 1;
     return true;
   }
-  if (fits(state, size - held)) return false;
+  bool is_allowed = state->account == NULL || flowlua_account_allows(state, size - held);
+  if (is_allowed && fits(state, size - held)) return false;
   state->refused = true;
   return true;
 }
@@ -169,7 +171,8 @@ static bool is_refused(flowlua_state *state, const void *block, size_t held, siz
 static bool is_watchful(const flowlua_state *state) {
   return (state->memory_limit | state->failing_allocation | state->failed_size
           | (size_t)state->silent_failures)
-      != 0;
+      != 0
+      || state->account != NULL;
 }
 
 /// Counts what the state holds. Shrinking never fails, as Lua requires.
@@ -191,6 +194,8 @@ static __attribute__((noinline)) void *resize_counted(
     return NULL;
   }
   state->memory_used += new_size - held;
+  if (state->account != NULL || state->counted_count != 0)
+    flowlua_count_resized(state, block, held, result, new_size);
   return result;
 }
 

@@ -37,6 +37,21 @@ static void note_stop(flowlua_state *state, lua_State *L, bool is_closing) {
   if (lua_pcall(L, 1, 0, 0) != LUA_OK) lua_settop(L, -2);
 }
 
+/// Parks the running coroutine, as a wait does, if that is wanted and possible. [-0, +0, -]
+static void let_others_run(lua_State *L, bool is_in_code) {
+  flowlua_state *state = state_of(L);
+  void *wait = state->pause;
+  state->pause = NULL;
+  const flowlua_coroutine *activity = atomic_load_explicit(&state->activity, memory_order_relaxed);
+  if (wait == NULL || !is_in_code || !lua_isyieldable(L) || activity == NULL
+      || activity != scheduled_activity(state) || state->enclosure_count != 0
+      || flowlua_runs_close(L))
+    return;
+  state->parked_wait = wait;
+  set_flag(L, PARKED);
+  lua_yield(L, 0);
+}
+
 void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
   flowlua_state *state = state_of(L);
   // Like the stand-alone interpreter, this interrupts a C function when it returns, or calls
@@ -50,7 +65,8 @@ void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
     flowlua_restore_hook(state, L);
     flowlua_answer_requests(L);
     // A stop takes effect here: the next instruction may be a call of a C function.
-    if (!is_asked_to_stop(state)) return;
+    if (!is_asked_to_stop(state)) return let_others_run(L, is_in_code);
+    state->pause = NULL;
     flowlua_arm_stop(L);
   }
   // Only there it may yield.
@@ -59,6 +75,7 @@ void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
   if (is_closing && flowlua_spares_close(state)) {
     flowlua_restore_hook(state, L);
     flowlua_answer_requests(L);
+    state->pause = NULL;
     return;
   }
   flowlua_clear_hook(L);

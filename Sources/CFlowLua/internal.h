@@ -157,6 +157,8 @@ static inline bool is_watched(const flowlua_coroutine *coroutine) {
 
 typedef struct pool_page pool_page;
 
+typedef struct counted_block counted_block;
+
 typedef struct captured_warnings captured_warnings;
 
 /// The largest block that a pool has.
@@ -243,6 +245,8 @@ struct flowlua_state {
   /// Whether no metatable of a script may have a finalizer; see current.c.
   bool refuses_finalizers;
   void *parked_wait;
+  /// The wait at which the running code is to park between two instructions; NULL for none.
+  void *pause;
   bool closing;
   bool spare_used;
   bool takes_signal;
@@ -283,6 +287,11 @@ struct flowlua_state {
   bool is_beyond;
   /// Beyond so many bytes a state that grows looks whether the host's reserve is left; see memory.c.
   size_t looks_from;
+  // Blocks that the running code allocates count in the account; NULL for none. See account.c.
+  flowlua_account *account;
+  counted_block *counted;
+  size_t counted_capacity;
+  size_t counted_count;
   uint64_t failing_allocation;
   /// The request that was made to fail, whose repetition after a collection fails as well.
   bool refused;  // an allocation has failed since the flag was cleared
@@ -457,6 +466,15 @@ void *flowlua_pool_take(small_pool *pool, size_t size);
 void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
+
+// account.c
+/// Whether the account in use, which there is, allows so much more, and there is memory to count it.
+bool flowlua_account_allows(flowlua_state *state, size_t more);
+/// Called for a block that was `before`, NULL for a new one, and has another size now.
+void flowlua_count_resized(
+    flowlua_state *state, const void *before, size_t held, const void *block, size_t size);
+/// Called for a block that is about to be freed, while there are counted blocks.
+void flowlua_uncount_block(flowlua_state *state, const void *block);
 
 // memory.c
 /// The bytes that are left.

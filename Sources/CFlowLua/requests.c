@@ -21,6 +21,8 @@ void flowlua_repay_termination(flowlua_state *state) {
   atomic_fetch_or(&state->requests, FLOWLUA_TERMINATE);
 }
 
+void flowlua_pause(flowlua_state *state, void *wait) { state->pause = wait; }
+
 bool flowlua_runs_scheduled(const flowlua_state *state) {
   return scheduled_activity(state) != NULL;
 }

@@ -143,6 +143,7 @@ void flowlua_close(flowlua_state *state) {
   state->closing = true;
   state->small.is_closing = true;
   state->memory_limit = 0;
+  state->account = NULL;
   state->failing_allocation = 0;
   state->running = state->main;
   atomic_store(&state->activity, NULL);
@@ -178,6 +179,7 @@ void flowlua_free(flowlua_state *state) {
     block = next;
   }
   flowlua_release_held(state);
+  free(state->counted);
   free(state->warnings);
   free(state->held);
   free(state->buckets);

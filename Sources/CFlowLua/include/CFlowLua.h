@@ -282,6 +282,18 @@ void flowlua_set_budget_limit(flowlua_budget *_Nonnull budget, size_t bytes);
 size_t flowlua_budget_limit(const flowlua_budget *_Nonnull budget);
 /// The bytes that all states together have taken: at least what they hold.
 size_t flowlua_budget_taken(const flowlua_budget *_Nonnull budget);
+/// A limit of what a part of the code of a state allocates; all functions are for the owner thread of that state.
+typedef struct flowlua_account flowlua_account;
+/// Makes an account; NULL when memory ran out.
+flowlua_account *_Nullable flowlua_make_account(size_t limit);
+/// Gives it up; it mustn't be in use, and lives until its last block is freed.
+void flowlua_release_account(flowlua_account *_Nonnull account);
+/// From now on new blocks count in an account, and those that grow; NULL for none.
+void flowlua_use_account(flowlua_state *_Nonnull state, flowlua_account *_Nullable account);
+/// The bytes of its blocks.
+size_t flowlua_account_used(const flowlua_account *_Nonnull account);
+/// Whether a block was refused because of its limit.
+bool flowlua_account_has_refused(const flowlua_account *_Nonnull account);
 /// Has a state share a budget as long as it has a limit of its own: what it holds, with what is outside of it,
 /// counts into both. The memory that it holds by now is taken even if that is more than is left.
 void flowlua_share_budget(flowlua_state *_Nonnull state, flowlua_budget *_Nonnull budget);
@@ -1074,6 +1086,9 @@ bool flowlua_take_request(flowlua_state *_Nonnull state, uint8_t what);
 /// Asks for the end of the process again as soon as no coroutine of the scheduler executes: the code
 /// below them may never wait.
 void flowlua_owe_termination(flowlua_state *_Nonnull state);
+/// Called by `attend`: the coroutine that runs parks at a wait, which is ready, before its next instruction, if it can
+/// yield there, and nothing waits for it on the stack.
+void flowlua_pause(flowlua_state *_Nonnull state, void *_Nonnull wait);
 /// Whether a coroutine that doesn't belong to a call is executing, below the code that runs now.
 bool flowlua_runs_scheduled(const flowlua_state *_Nonnull state);
 

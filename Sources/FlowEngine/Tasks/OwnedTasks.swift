@@ -19,12 +19,15 @@ protocol TaskOwner: AnyObject {
   var tasksAround: OwnedTasks? { get }
   /// The time limits of the policies of the owner, and of what encloses it within the same run.
   var attemptLimits: [any PausableLimit] { get }
+  /// The run that it is, or is a part of; nil for what only limits tasks.
+  var owningRun: AnyFlowTask? { get }
 }
 
 extension TaskOwner {
   func holds(_ limit: Limit) -> Bool { false }
   var tasksAround: OwnedTasks? { enclosingTasks }
   var attemptLimits: [any PausableLimit] { [] }
+  var owningRun: AnyFlowTask? { nil }
 }
 
 /// The tasks that an op or a run has started and that haven't ended: they end with it at the
@@ -88,6 +91,30 @@ package final class OwnedTasks {
       around = owned.owner?.tasksAround
     }
     return limits
+  }
+
+  /// Calls a function with each run around the tasks, the innermost first.
+  private func forEachRun(_ body: (AnyFlowTask) -> Void) {
+    // A loop, because runs can have started each other in a row of any length.
+    var around = Optional(self)
+    while let owned = around.map({ $0.outermost ?? $0 }) {
+      if let run = owned.owner?.owningRun { body(run) }
+      around = owned.owner?.tasksAround
+    }
+  }
+
+  /// The run around the tasks that nothing of another run has started; nil if no run owns them.
+  package var outermostRun: AnyFlowTask? {
+    var outermost: AnyFlowTask?
+    forEachRun { outermost = $0 }
+    return outermost
+  }
+
+  /// The runs around the tasks, the outermost first.
+  package var runs: [AnyFlowTask] {
+    var runs: [AnyFlowTask] = []
+    forEachRun { runs.append($0) }
+    return runs.reversed()
   }
 
   /// Why the owner of the tasks is to stop; nil when nothing stops it.

@@ -15,6 +15,7 @@ package final class TimeLimit: TaskOwner {
   private let loop: FlowEventLoop
   let enclosingTasks: OwnedTasks?
   var workPlace: WorkPlace? { enclosingTasks?.workPlace }
+  let owningRun: AnyFlowTask?
   /// The tasks that it limits.
   package private(set) lazy var tasks = OwnedTasks(of: self)
   private var timer: LoopTimer?
@@ -25,8 +26,13 @@ package final class TimeLimit: TaskOwner {
   ///   - time: The time until it stops its tasks; with 0 or less it stops them at once.
   ///   - loop: Their loop.
   ///   - enclosing: The tasks of the op or run that starts the code; nil for none.
-  package init(_ time: Duration, on loop: FlowEventLoop, within enclosing: OwnedTasks? = nil) {
+  ///   - run: The run around code that waits on this thread until its tasks have ended; nil for none.
+  package init(
+    _ time: Duration, on loop: FlowEventLoop, within enclosing: OwnedTasks? = nil,
+    of run: AnyFlowTask? = nil
+  ) {
     self.loop = loop
+    owningRun = run
     enclosingTasks = enclosing
     taskDeadline = loop.deadline(after: time)
     error = .timeout(after: max(time, .zero))

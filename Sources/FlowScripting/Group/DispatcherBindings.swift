@@ -139,8 +139,7 @@ private struct StopFunction {
       }
       let answers: [LuaValue]
       do {
-        answers = try host.vm.call(
-          function, [.reference(table), .integer(Int64(ended))], traceback: true)
+        answers = try host.callInPlace(function, [.reference(table), .integer(Int64(ended))])
       } catch {
         throw host.flowError(of: (error, "", ""), op: nil)
       }
@@ -192,7 +191,7 @@ private struct ItemLabels {
   func label(of item: FlowValue, by function: LuaReference) throws -> ByteString? {
     let results: [LuaValue]
     do {
-      results = try host.vm.call(function, [try host.luaValue(item)], traceback: true)
+      results = try host.callInPlace(function, [try host.luaValue(item)])
     } catch {
       throw host.flowError(of: (error, "", ""), op: nil)
     }

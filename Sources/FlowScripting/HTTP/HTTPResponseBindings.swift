@@ -293,6 +293,8 @@ final class HTTPProgress: TaskObserver {
   private let host: ScriptHost
   private let function: LuaReference
   private let origin: UInt64
+  /// The run whose code sends the request.
+  private weak var sender: Run?
   /// The request; set before it starts.
   var work: HTTPWork?
   private var running: AnyFlowTask?
@@ -303,6 +305,7 @@ final class HTTPProgress: TaskObserver {
     self.host = host
     self.function = function
     self.origin = origin
+    sender = host.outermostRun as? Run
   }
 
   func report(_ done: Int64, _ total: Int64?) {
@@ -312,7 +315,7 @@ final class HTTPProgress: TaskObserver {
     }
     guard let function = try? host.vm.uniqueReference(to: function) else { return }
     let arguments: [LuaValue] = [.integer(done), total.map { .integer($0) } ?? .nil]
-    let call = host.spawn(function, arguments, origin: origin)
+    let call = host.spawn(for: sender, function, arguments, origin: origin)
     call.markObserved()
     if call.isConcluded {
       check(call)

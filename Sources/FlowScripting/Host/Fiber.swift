@@ -66,13 +66,16 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
       return
     }
     self.wait = wait
+    // Code that lets others run has the time that it began with: on a virtual clock no other one passes while it is busy.
+    if !(wait is TurnWait) { host.vm.unwatch(coroutine) }
     host.waitBegins?[ObjectIdentifier(self)] = loop.now()
     if let ending {
       if let closing = ending.closing {
         close(closing)
         return
       }
-      if let cancellation = ending.cancellation {
+      // Code that lets others run is as busy as before.
+      if let cancellation = ending.cancellation, !(wait is TurnWait) {
         switch closeState(ending) {
         case .within: break
         case .over:
@@ -108,6 +111,12 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
       ? error.located(by: host.vm.traceback(of: coroutine)) : error
     ending.cancellation = error
     ending.graceEnd = LuaVM.monotonicTime.later(by: unwindTime(of: error))
+    if wait is TurnWait {
+      let isOver = host.codeWatch?.isStopped(owner) == true
+      ending.graceEnd = min(
+        ending.graceEnd, LuaVM.monotonicTime.later(by: isOver ? 0 : host.busyGrace))
+      return
+    }
     if wait != nil {
       switch closeState(ending) {
       case .within: return
@@ -279,6 +288,16 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
   }
 }
 
+/// The wait of busy code that lets others run: it is over at once.
+final class TurnWait: LuaWait {
+  override init() {
+    super.init()
+    ready()
+  }
+
+  override var subject: String { "turn" }
+}
+
 extension Fiber: ExecutingCode {
   var whereItWaits: ByteString? {
     if isFinished || isRunning { return nil }
@@ -336,13 +355,13 @@ extension ScriptHost {
   /// value.
   fileprivate func enter(_ owner: FiberOwner) -> Current {
     let outer = current
-    current.task = nil
     switch owner {
-    case .op(let context), .cleanup(let context, _): current.op = .passUnretained(context)
+    case .op(let context), .cleanup(let context, _):
+      current = Current(op: .passUnretained(context))
     case .callback(let owner, _), .predicate(let owner, _), .delay(let owner, _):
-      current.op = nil
-      current.run = .passUnretained(owner)
-    case .machine(let call, _): current.op = call.context.map { .passUnretained($0) }
+      current = Current(run: .passUnretained(owner))
+    case .machine(let call, _):
+      current = Current(op: call.context.map { .passUnretained($0) }, run: outer.run)
     case .task(let code): _ = enter(code)
     }
     return outer
@@ -388,9 +407,7 @@ extension ScriptHost {
   ) -> Fiber.State {
     let error: FlowError
     switch outcome {
-    case .parked(let coroutine):
-      vm.unwatch(coroutine)
-      return .waits(coroutine)
+    case .parked(let coroutine): return .waits(coroutine)
     case .returned(let value, _): return .ended(.returned(value))
     // Only machines ask for it, and read it themselves.
     case .returnedArgument: return .ended(.returned(.nil))
@@ -403,7 +420,7 @@ extension ScriptHost {
         : FlowError(.error, "stopped", op: owner.opName)
     case .failed(let coroutine):
       let raised = flowError(of: vm.failure(coroutine), op: owner.opName)
-      error = codeWatch?.error(raised, of: owner.context) ?? raised
+      error = codeWatch?.error(raised, of: owner) ?? raised
       run(owner) { vm.release(coroutine, finished: false) }
     case .yielded(let coroutine):
       error = FlowError(

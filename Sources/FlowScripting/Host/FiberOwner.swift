@@ -70,6 +70,16 @@ enum FiberOwner {
     }
   }
 
+  /// The run around its code that nothing of another run has started; nil outside of runs.
+  var outermostRun: AnyFlowTask? {
+    switch self {
+    case .op(let context), .cleanup(let context, _): context.run.outermostOwner
+    case .callback(let run, _), .predicate(let run, _), .delay(let run, _): run.outermostOwner
+    case .machine(let call, _): call.context?.run.outermostOwner
+    case .task(let code): code.tasksAround?.outermostRun
+    }
+  }
+
   /// The length of that grace; nil for the default.
   var grace: Duration? {
     if case .task(let code) = self { return code.op?.grace }

@@ -13,11 +13,15 @@ public struct RequestLimits: Sendable {
   public var time: Duration?
   /// The instructions of Lua that its code may execute; nil for no limit but the host's.
   public var instructions: Int?
+  /// The bytes of Lua that its code may hold; nil for no limit but the host's. Each block counts that was allocated, or has
+  /// grown, while code of the request ran, until it is freed. Data, logs and outputs outside of Lua count for the host.
+  public var memory: Int?
 
   /// Limits; without arguments none.
-  public init(time: Duration? = nil, instructions: Int? = nil) {
+  public init(time: Duration? = nil, instructions: Int? = nil, memory: Int? = nil) {
     self.time = time
     self.instructions = instructions
+    self.memory = memory
   }
 }
 
@@ -36,7 +40,7 @@ extension ScriptHost {
   /// ```
   ///
   /// Cancelling the calling task, or the one that has called `perform`, stops this request alone, also while its code is
-  /// busy. Its cleanups run.
+  /// busy. Its cleanups run. Code that is busy for more than 10 milliseconds lets other requests run now and then.
   ///
   /// - Parameters:
   ///   - op: The op, flow or machine.
@@ -44,11 +48,10 @@ extension ScriptHost {
   ///   - limits: The limits of the request, with all that its ops start. The limits of the host hold, too.
   ///   - isolatesGlobals: Whether globals that its code sets are its own: no other request sees them, and the host's stay
   ///     as they are. Tables that the host's globals refer to are shared. From the first such request on, `next` sees no
-  ///     globals in `_G`; `pairs` does. Code that no op of the request holds, such as tasks that are left to the run,
-  ///     iterators and `stop_when` of groups, executes with the host's globals and without the limit of instructions.
+  ///     globals in `_G`; `pairs` does.
   /// - Returns: The data at the end.
-  /// - Throws: The error of the run, of kind `instructions` when its code has executed more than it may. A `LuaError` without
-  ///   memory for the globals.
+  /// - Throws: The error of the run, of kind `instructions` when its code has executed more than it may, of kind `memory`
+  ///   when it has needed more memory. A `LuaError` without memory for the globals.
   public nonisolated(nonsending) func run(
     _ op: Op, data: InitialData = [:], limits: RequestLimits = RequestLimits(),
     isolatesGlobals: Bool = false
@@ -60,6 +63,7 @@ extension ScriptHost {
     let requests = service { HostRequests(self) }
     let request = HostRequest(
       instructions: limits.instructions.map { Int64(max(0, $0)) },
+      memory: try limits.memory.map { ($0, try LuaAccount(limit: $0)) },
       globals: isolatesGlobals ? try requests.makeGlobals() : nil)
     let canceller = canceller
     let cancel = { @Sendable [isCancelled = request.isCancelled] in
@@ -72,12 +76,15 @@ extension ScriptHost {
     // Of all attempts together, which a timeout of the op isn't.
     let limit = limits.time.map { TimeLimit($0, on: loop) }
     defer { limit?.end() }
-    let run = op.start(
-      on: loop, data: data.entries, owner: nil,
-      adopt: {
-        limit?.tasks.add($0)
-        requests.begin(request, $0)
-      })
+    // Swift code that its ops call may call functions of scripts in turn.
+    let run = HostRequest.$current.withValue(request) {
+      op.start(
+        on: loop, data: data.entries, owner: nil,
+        adopt: {
+          limit?.tasks.add($0)
+          requests.begin(request, $0)
+        })
+    }
     defer { requests.end(request) }
     limit?.begin()
     return try await withTaskCancellationHandler {
@@ -98,21 +105,36 @@ private final class Signal: Sendable {
 }
 
 /// A request that a host executes.
-private final class HostRequest {
-  let isCancelled = Signal()
-  /// The limit of instructions, and how many of them are left; nil for none.
-  let limit: Int64?
-  var instructionsLeft: Int64
-  /// The table of its own globals; nil for those of the host.
-  let globals: LuaReference?
-  /// Set while it runs.
-  var run: Run?
-  var isStopped = false
+// Unchecked: a task-local value takes it along, but only the thread of its host looks into it.
+final class HostRequest: @unchecked Sendable {
+  /// The request whose code has called the running Swift code.
+  @TaskLocal static var current: HostRequest?
 
-  init(instructions: Int64?, globals: LuaReference?) {
+  fileprivate let isCancelled = Signal()
+  /// The limit of instructions, and how many of them are left; nil for none.
+  fileprivate let limit: Int64?
+  fileprivate var instructionsLeft: Int64
+  /// The limit of memory, and its account.
+  fileprivate var memory: (limit: Int, account: LuaAccount)?
+  /// The table of its own globals; nil for those of the host.
+  fileprivate var globals: LuaReference?
+  /// Set while it runs.
+  fileprivate var run: Run?
+  fileprivate var isStopped = false
+
+  fileprivate init(
+    instructions: Int64?, memory: (limit: Int, account: LuaAccount)?, globals: LuaReference?
+  ) {
     limit = instructions
     instructionsLeft = instructions ?? 0
+    self.memory = memory
     self.globals = globals
+  }
+
+  /// Makes a task belong to the request, if this is one of the host that runs.
+  func adopt(_ task: AnyFlowTask, _ host: ScriptHost) {
+    guard let run, run.loop === host.loop, host.existing(HostRequests.self) != nil else { return }
+    run.adopt(task)
   }
 }
 
@@ -127,10 +149,12 @@ final class HostRequests: HostService, CodeWatch {
   /// The instructions that the host had left when the code of the active request continued, and those that it got.
   private var granted: (host: Int64, request: Int64)?
   private var countsInstructions = false
+  private let turns: RequestTurns
   private var globals: GlobalsSwitch?
 
   init(_ host: ScriptHost) {
     self.host = host
+    turns = RequestTurns(host.vm.attention)
   }
 
   fileprivate func makeGlobals() throws -> LuaReference {
@@ -147,23 +171,22 @@ final class HostRequests: HostService, CodeWatch {
       countsInstructions = true
       host.vm.countInstructions()
     }
-    if request.limit != nil || request.globals != nil { host.codeWatch = self }
+    host.codeWatch = self
   }
 
   fileprivate func end(_ request: HostRequest) {
     if let run = request.run { open[run.id] = nil }
     request.run = nil
     if active === request { activate(nil) }
+    (request.globals, request.memory) = (nil, nil)
     if open.isEmpty { host.codeWatch = nil }
   }
 
-  private func request(of context: OpContext?) -> HostRequest? {
-    guard let run = context?.run ?? host.currentRun else { return nil }
-    return open[run.outermost.id]
-  }
+  /// Whether code of a request is running.
+  var isOfRequest: Bool { active != nil }
 
   func codeChanges() {
-    let request = request(of: host.currentOp)
+    let request = host.outermostRun.flatMap { open[$0.id] }
     if request !== active { activate(request) }
   }
 
@@ -175,6 +198,8 @@ final class HostRequests: HostService, CodeWatch {
       vm.instructionsLeft = granted.host - (granted.request - left)
     }
     granted = nil
+    vm.use(request?.memory?.account)
+    if request != nil { turns.begin() } else { turns.end() }
     if let globals, active?.globals !== request?.globals { globals.use(request?.globals) }
     active = request
     guard let request, request.limit != nil else { return }
@@ -184,13 +209,33 @@ final class HostRequests: HostService, CodeWatch {
     vm.instructionsLeft = share
   }
 
-  func error(_ error: FlowError, of context: OpContext?) -> FlowError {
-    guard error.kind == .memory, let request = request(of: context), let limit = request.limit,
-      request.instructionsLeft == 0
+  func error(_ error: FlowError, of owner: FiberOwner) -> FlowError {
+    // Lua itself knows no limit of a request, and raises both errors as one.
+    guard error.kind == .memory || error.kind == .instructions,
+      let request = owner.outermostRun.flatMap({ open[$0.id] })
     else { return error }
+    if let limit = request.limit,
+      (request === active ? host.vm.instructionsLeft : request.instructionsLeft) == 0
+    {
+      return FlowError(
+        .instructions, "instruction limit of \(limit) exceeded", op: error.op,
+        traceback: error.traceback)
+    }
+    guard error.kind == .memory, let (limit, account) = request.memory, account.hasRefused else {
+      return error
+    }
     return FlowError(
-      .instructions, "instruction limit of \(limit) exceeded", op: error.op,
-      traceback: error.traceback)
+      .memory, "memory limit of \(limit) bytes exceeded", op: error.op, traceback: error.traceback)
+  }
+
+  func isStopped(_ owner: FiberOwner) -> Bool {
+    owner.outermostRun.flatMap { open[$0.id] }?.isStopped == true
+  }
+
+  /// Lets the running code wait if it is busy for long.
+  func giveTurn() {
+    guard turns.take(), active != nil, !host.executesCleanup else { return }
+    host.vm.pause(at: TurnWait())
   }
 
   /// Stops the requests that were cancelled.
@@ -201,8 +246,9 @@ final class HostRequests: HostService, CodeWatch {
       guard let run = request.run else { continue }
       request.isStopped = true
       run.stop(.cancelled())
-      let running = host.currentOp?.run ?? host.currentRun
-      guard isInCode, host.vm.runsScheduledCoroutine, running?.outermost === run else { continue }
+      guard isInCode, host.vm.runsScheduledCoroutine, active === request else { continue }
+      // Code that hasn't waited yet isn't stopped with its owner.
+      for task in host.tasksOfCode { task.stop(.cancelled()) }
       if host.executesCleanup {
         host.limitCleanup()
       } else {
@@ -213,6 +259,8 @@ final class HostRequests: HostService, CodeWatch {
   }
 
   func hostWillClose(_ host: ScriptHost) {
+    turns.close()
+    host.vm.use(nil)
     host.codeWatch = nil
     (active, globals) = (nil, nil)
   }

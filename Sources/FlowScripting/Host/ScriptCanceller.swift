@@ -278,7 +278,9 @@ extension ScriptHost {
   ///   instructions.
   func takeCancellation(isInCode: Bool) {
     existing(ScriptLimits.self)?.canceller?.takeNotice()
-    existing(HostRequests.self)?.stopCancelled(isInCode: isInCode)
+    let requests = existing(HostRequests.self)
+    requests?.stopCancelled(isInCode: isInCode)
+    if isInCode { requests?.giveTurn() }
     guard let error = takeCancellation() else { return }
     if loop.pendingTaskCount > 0 { events.onCancellation?(true) }
     stopTasks(error)

@@ -54,6 +54,8 @@ extension ScriptHost {
     let task = SpawnedTask(self, runner, [.integer(id), .reference(function)] + values)
     task.markObserved()
     task.taskContext = TaskContext()
+    // Code of a request that calls it in Swift.
+    HostRequest.current?.adopt(task, self)
     calls.open[id] = task
     defer {
       calls.open[id] = nil
@@ -88,8 +90,37 @@ extension ScriptHost {
   public func call(
     _ function: LuaReference, _ arguments: [LuaValue] = [], deadline: ContinuousClock.Instant
   ) throws -> [LuaValue] {
-    let limit = TimeLimit(ContinuousClock.now.duration(to: deadline), on: loop)
+    let limit = TimeLimit(
+      ContinuousClock.now.duration(to: deadline), on: loop, of: outermostRun)
     defer { limit.end() }
+    return try callAsTask(function, arguments) { task in
+      limit.tasks.add(task)
+      limit.begin()
+    }
+  }
+
+  /// Calls a function of a script for the engine, which needs its results at once: one that checks a declaration, or one
+  /// of a group. A wait in it keeps the thread from other code. It belongs to the run that the engine executes.
+  func callInPlace(
+    _ function: LuaReference, _ arguments: [LuaValue], traceback: Bool = true
+  ) throws -> [LuaValue] {
+    guard let run = loop.checking?.run else {
+      return try vm.call(function, arguments, traceback: traceback)
+    }
+    let outer = current
+    current = Current(run: .passUnretained(run))
+    defer { current = outer }
+    // Only the coroutine of a task can be stopped while it is busy.
+    guard codeWatch != nil else {
+      return try vm.call(function, arguments, traceback: traceback)
+    }
+    return try callAsTask(function, arguments, adopt: adopt)
+  }
+
+  /// Calls a function as a task, and runs the loop until that has ended; returns all results.
+  private func callAsTask(
+    _ function: LuaReference, _ arguments: [LuaValue], adopt: (SpawnedTask) -> Void
+  ) throws -> [LuaValue] {
     let calls = try limitedCalls()
     guard calls.depth < LimitedCalls.deepest else {
       throw FlowError(
@@ -105,10 +136,11 @@ extension ScriptHost {
     }
     let runner = try vm.uniqueReference(to: calls.runner)
     let task = SpawnedTask(self, runner, [.integer(id), .reference(function)] + arguments)
-    limit.tasks.add(task)
-    limit.begin()
+    adopt(task)
     // Code of a script may be running below: a stop of it stops the call, too.
     let code = CodeInPlace(self)
+    loop.checking = nil
+    defer { loop.checking = code.checking }
     vm.enclose {
       task.begin()
       runToEnd(task, for: code)

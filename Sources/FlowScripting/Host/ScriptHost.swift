@@ -246,8 +246,10 @@ public final class ScriptHost {
 protocol CodeWatch: AnyObject {
   /// Other code runs from now on; see `ScriptHost.current`.
   func codeChanges()
-  /// The error with which code of an op has failed, as the request of the op shows it.
-  func error(_ error: FlowError, of context: OpContext?) -> FlowError
+  /// The error with which code has failed, as the request of its owner shows it.
+  func error(_ error: FlowError, of owner: FiberOwner) -> FlowError
+  /// Whether the request of the owner was cancelled, so that its code stops at once.
+  func isStopped(_ owner: FiberOwner) -> Bool
 }
 
 /// The work of a program for a script that has commands.

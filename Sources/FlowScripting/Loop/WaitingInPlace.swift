@@ -7,11 +7,13 @@ extension ScriptHost: LuaScheduler {
   /// Runs the loop until the wait is ready, or until the waiting code has to stop.
   package func pump(_ wait: LuaWait) {
     let code = CodeInPlace(self)
+    loop.checking = nil
     let isClosing = !waitsInPlace.cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
     let isCleanup = isClosing || vm.runsScheduledCoroutine && executesCleanup
     let isMain = !vm.runsScheduledCoroutine
     if isMain { beginMainWait() }
     defer {
+      loop.checking = code.checking
       if isMain { endMainWait() }
       // The code that continues may be busy for long.
       remote?.sendWaitingReplies()
@@ -89,9 +91,12 @@ struct CodeInPlace {
   // Unmanaged, all of it: the caller that runs the code retains it until the code continues.
   private let current: ScriptHost.Current
   private let fiber: Unmanaged<Fiber>?
+  /// The execution that it checks something for. The loop has none while it runs in place.
+  let checking: CheckingExecution?
 
   init(_ host: ScriptHost) {
     self.host = host
+    checking = host.loop.checking
     current = host.current
     fiber = host.fiber.flatMap { fiber in
       fiber._withUnsafeGuaranteedRef { $0.isInnermost } ? fiber : nil
@@ -106,8 +111,7 @@ struct CodeInPlace {
   /// The error that stops the code; nil if only the watchdog stops it.
   var stopError: FlowError? {
     if let error = fiber?._withUnsafeGuaranteedRef({ $0.stopError }) { return error }
-    let loop = Unmanaged.passUnretained(host.loop)
-    if let error = loop._withUnsafeGuaranteedRef({ $0.checkStopError }) { return error }
+    if let error = checking?.stopError { return error }
     if let task = current.task?.takeUnretainedValue() {
       return task.stopError ?? task.owner?.stopError
     }

@@ -182,8 +182,7 @@ final class ScriptMachineLogic: MachineLogic {
     let limits = host.limits(context.deadline, grace: host.closeGrace(context.grace))
     // As `ScriptHost.run`, without a closure on the hot path.
     let outer = host.current
-    host.current.task = nil
-    host.current.op = .passUnretained(context)
+    host.current = ScriptHost.Current(op: .passUnretained(context))
     defer { host.current = outer }
     do {
       let outcome =

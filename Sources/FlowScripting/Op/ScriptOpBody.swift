@@ -57,8 +57,7 @@ final class ScriptOpBody: LuaOpBody {
     let limits = host.limits(context.deadline, grace: host.closeGrace(context.grace))
     // As `ScriptHost.run`, without a closure on the hot path.
     let outer = host.current
-    host.current.task = nil
-    host.current.op = .passUnretained(context)
+    host.current = ScriptHost.Current(op: .passUnretained(context))
     let outcome = callback.start(
       slot: context.slot, generation: context.generation, deadline: limits.deadline,
       grace: limits.grace)

@@ -19,6 +19,10 @@ final class EventListener: EventSink, TaskObserver {
   static func install(in host: ScriptHost) {
     host.define("on_event") { host, call in
       let arguments = Arguments(host, call, "on_event")
+      if host.existing(HostRequests.self)?.isOfRequest == true {
+        throw host.usage(
+          call, "bad use of 'on_event' (a request of a host doesn't see the events of others)")
+      }
       let isAlone = call.kind(1) == .function && call.count == 1
       let listener = EventListener(
         host, try arguments.function(isAlone ? 1 : 2), isAlone ? [:] : try filter(arguments))

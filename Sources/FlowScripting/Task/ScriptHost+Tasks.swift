@@ -21,6 +21,16 @@ extension ScriptHost {
     adopt(task)
   }
 
+  /// Runs a function as a task of a run; of none once that has ended.
+  func spawn(
+    for run: Run?, _ function: consuming LuaUniqueReference, _ arguments: [LuaValue], origin: UInt64
+  ) -> AnyFlowTask {
+    let outer = current
+    current = Current(run: run.map { .passUnretained($0) })
+    defer { current = outer }
+    return spawn(function, arguments, origin: origin)
+  }
+
   /// The error in an argument: an error table unchanged, any other value as the cause of a new one.
   func error(_ arguments: Arguments, _ index: Int) throws -> FlowError {
     let value = try arguments.call.value(arguments.place(index))
@@ -96,6 +106,18 @@ extension ScriptHost {
 
   /// The task whose code is running, which can't end before its waits; nil in the main chunk.
   var waitingTask: AnyFlowTask? { currentTask ?? currentOp?.run ?? currentRun }
+
+  /// The run around the running code that nothing of another run has started; nil outside of runs.
+  var outermostRun: AnyFlowTask? {
+    if let currentTask { return currentTask.tasksAround?.outermostRun }
+    return (currentOp?.run ?? currentRun)?.outermostOwner
+  }
+
+  /// The tasks that the running code belongs to: the runs around it, the outermost first, and its own one.
+  var tasksOfCode: [AnyFlowTask] {
+    guard let innermost = waitingTask else { return [] }
+    return (innermost.owner?.runs ?? []) + [innermost]
+  }
 
   /// Refuses a wait for a task that waits for the waiter: a stall that is known at once.
   func checkWait(for task: AnyFlowTask) throws {

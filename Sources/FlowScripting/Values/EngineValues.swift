@@ -240,7 +240,7 @@ extension ScriptHost {
   func type(tested function: LuaReference) -> FlowValueType {
     FlowValueType.predicate(name: "predicate", source: function) { value in
       do {
-        let results = try self.vm.call(function, [try self.luaValue(value)])
+        let results = try self.callInPlace(function, [try self.luaValue(value)], traceback: false)
         if let first = results.first, first.isTruthy { return nil }
         if results.count > 1, case .string(let reason) = results[1] { return reason }
         return "predicate"

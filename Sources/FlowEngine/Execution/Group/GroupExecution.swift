@@ -197,15 +197,19 @@ final class GroupExecution: MemberGroup {
   @inline(never)
   private func applyStopRule(_ output: FlowValue?) {
     guard let stopRule, stop == nil, !isClosed, !isRehearsed else { return }
-    do {
-      if try stopRule(output, succeeded + failed.count) { close() }
-    } catch {
-      let error = attributed(FlowError.from(error))
-      stop = error
-      stopReason = .cancelled(reason: "group failed")
-      log(.groupStopped, .none)
-      schedule()
+    let error = parent.checking {
+      do {
+        if try stopRule(output, succeeded + failed.count) { close() }
+        return nil
+      } catch {
+        return .from(error)
+      }
     }
+    guard let error, stop == nil else { return }
+    stop = attributed(error)
+    stopReason = .cancelled(reason: "group failed")
+    log(.groupStopped, .none)
+    schedule()
   }
 
   private func proceed(_ handout: ItemHandout) {

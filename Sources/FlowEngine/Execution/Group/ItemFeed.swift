@@ -99,4 +99,5 @@ final class ItemFeed: TaskOwner, TaskObserver {
   func failOwner(_ error: FlowError) { parent.failEverything(error) }
   func holds(_ limit: Limit) -> Bool { parent.holdsWithin(limit) }
   var tasksAround: OwnedTasks? { parent.run.owner }
+  var owningRun: AnyFlowTask? { parent.run }
 }

@@ -29,9 +29,9 @@ final class Engine: WorkScheduler {
   @exclusivity(unchecked) var gracePeriod: Int64 = 1_000_000_000
   /// How long all cleanups of an op or flow have together after a stop.
   @exclusivity(unchecked) var cleanupGrace = Duration.seconds(30)
-  /// The execution whose declarations are being checked, perhaps by functions of a script.
-  /// Unmanaged: it is on the stack.
-  @exclusivity(unchecked) var checking: Unmanaged<Execution>?
+  /// The execution for which functions are called that it can't wait for: those that check declarations, and those of
+  /// a group.
+  @exclusivity(unchecked) var checking: CheckingExecution?
 
   // Unretained, so that an execution can detect whether other code holds its context; each is
   // cleared or replaced before its execution releases it.
@@ -224,11 +224,11 @@ extension FlowEventLoop {
 }
 
 extension FlowEventLoop {
-  /// Why a function that checks an op's declarations is to stop; nil when nothing stops it, or no
-  /// function is checking.
-  package var checkStopError: FlowError? {
-    guard let execution = engine.checking?.takeUnretainedValue() else { return nil }
-    return execution.codeStop ?? execution.starterStop
+  /// The execution that waits for a function on this thread, such as one that checks an op's declarations; nil for none.
+  /// Such a function sets it to nil while it runs the loop.
+  package var checking: CheckingExecution? {
+    get { engine.checking }
+    set { engine.checking = newValue }
   }
 
   /// The context of a live execution; nil when that execution has settled.

@@ -83,10 +83,10 @@ extension Execution {
   /// starter.
   var starterStop: FlowError? { isShielded ? nil : run.owner?.stopError }
 
-  /// Checks declarations of an op or flow. Functions of scripts may do that; they stop with the op.
+  /// Checks declarations of an op or flow, or calls functions of a group. They may be a script's; they stop with the op.
   func checking(_ check: () -> FlowError?) -> FlowError? {
     let outer = engine.checking
-    engine.checking = .passUnretained(self)
+    engine.checking = CheckingExecution(execution: .passUnretained(self))
     let error = check()
     engine.checking = outer
     return stop == nil ? error : opStop ?? error
@@ -335,5 +335,20 @@ extension FlowError {
       \(what)\(place) was cut after a grace of \(FlowValue.text(of: grace)), \
       while it \(state)
       """)
+  }
+}
+
+/// An execution that waits for a function on the calling thread.
+package struct CheckingExecution {
+  // Unmanaged: it is on the stack.
+  fileprivate let execution: Unmanaged<Execution>
+
+  /// Its run.
+  package var run: Run { execution.takeUnretainedValue().run }
+
+  /// Why the function is to stop; nil when nothing stops it.
+  package var stopError: FlowError? {
+    let execution = execution.takeUnretainedValue()
+    return execution.codeStop ?? execution.starterStop
   }
 }

@@ -20,6 +20,8 @@ extension OpContext: TaskOwner {
   var tasksAround: OwnedTasks? { execution?.run.owner }
 
   var attemptLimits: [any PausableLimit] { execution?.limitsWithinRun ?? [] }
+
+  var owningRun: AnyFlowTask? { execution?.run }
 }
 
 extension Run: TaskOwner {
@@ -40,6 +42,12 @@ extension Run: TaskOwner {
   var tasksAround: OwnedTasks? { owner }
 
   var attemptLimits: [any PausableLimit] { execution?.limitsWithinRun ?? [] }
+
+  var owningRun: AnyFlowTask? { self }
+
+  /// The run around this one, or this one, that nothing of another run has started: neither an op nor a callback nor
+  /// a task.
+  package var outermostOwner: AnyFlowTask { owner?.outermostRun ?? self }
 }
 
 extension OpContext {

@@ -6,6 +6,8 @@ import LuaVM
 public struct Limits: Sendable {
   public var time = Duration.milliseconds(500)
   public var instructions = 20_000_000
+  /// Of a request's Lua code.
+  public var requestMemory = 4 << 20
   /// Of a tenant's host as a whole.
   public var memory = 32 << 20
 
@@ -39,7 +41,8 @@ final class Tenant: Sendable {
   }
 
   func decide(_ order: Order, key: String, _ customers: Customers) async throws -> Verdict {
-    let limits = RequestLimits(time: limits.time, instructions: limits.instructions)
+    let limits = RequestLimits(
+      time: limits.time, instructions: limits.instructions, memory: limits.requestMemory)
     return try await scripts.perform { host in
       guard let rule = host.op(in: try host.vm.global("rule")) else {
         throw Problem(.badRule, "there is no rule")

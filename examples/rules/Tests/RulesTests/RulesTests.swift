@@ -99,6 +99,10 @@ struct RulesTests {
     let busy = try await problem(
       script("while true do pcall(function() while true do end end) end"))
     #expect(busy?.kind == .tooMuch)
+    let greedy = try await problem(
+      script("local all = {} for i = 1, 1e4 do all[i] = ('x'):rep(1000) .. i end"))
+    #expect(greedy?.kind == .tooMuch)
+    #expect(greedy?.message == "memory limit of 4194304 bytes exceeded")
     let wrong = try await problem(script("ctx:set('decision', 7)"))
     #expect(wrong?.kind == .failed && wrong?.message.contains("decision") == true)
     let server = RulesServer(customers: customers, metrics: metrics)
