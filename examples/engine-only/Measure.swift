@@ -9,7 +9,7 @@ func measure(count: Int) {
     return sum == 0 ? "" : nil
   }
 
-  let empty = Op(name: "EmptyOp", body: EmptyBody())
+  let empty = Op("EmptyOp") { _ in }
   let flow = Flow("steps")
   report("add", count) {
     for _ in 0..<count { flow.add(empty) }
@@ -22,7 +22,7 @@ func measure(count: Int) {
     }
   }
 
-  let member = Op(name: "MemberOp", primaryInput: "item", body: EmptyBody())
+  let member = Op("MemberOp", primaryInput: "item") { _ in }
   let items = ListValue((0..<count).map { .integer(Int64($0)) })
   let group = Flow("group").data("items", .opaque(items))
     .addGrouped(member, GroupDispatcher(input: "items"))
@@ -30,8 +30,9 @@ func measure(count: Int) {
     report("group item", count) { group.start(on: loop).state == .succeeded ? nil : "failed" }
   }
 
-  let copying = Op(
-    name: "CopyOp", primaryInput: "item", primaryOutput: "copy", body: CopyBody(loop))
+  let copying = Op("CopyOp", primaryInput: "item", primaryOutput: "copy") { context in
+    context.set("copy", try context.value("item", as: Int.self))
+  }
   let collecting = Flow("collect").data("items", .opaque(items))
     .addGrouped(copying, GroupDispatcher(input: "items", output: "copies"))
   report("group item with get, set and output", count) {
@@ -121,23 +122,4 @@ private func report(_ title: String, _ count: Int, _ body: () -> String?) {
   let nanoseconds = Double(seconds) * 1e9 + Double(attoseconds) / 1e9
   let each = (nanoseconds / Double(max(count, 1)) * 10).rounded() / 10
   print("\(title): \(each) ns\(note.map { ", \($0)" } ?? "")")
-}
-
-private final class EmptyBody: OpBody {
-  func start(_ context: OpContext) -> CallState { .finished }
-}
-
-private final class CopyBody: OpBody {
-  private let item: DataKey
-  private let copy: DataKey
-
-  init(_ loop: FlowEventLoop) {
-    item = loop.keys.intern("item")
-    copy = loop.keys.intern("copy")
-  }
-
-  func start(_ context: OpContext) -> CallState {
-    if let value = context.get(item) { context.set(copy, value) }
-    return .finished
-  }
 }

@@ -94,7 +94,7 @@ extension FlowEventLoop {
   }
 
   /// The names of all keys that are used on this loop.
-  public var keys: KeyTable { registry.keys }
+  package var keys: KeyTable { registry.keys }
 
   /// The texts that no output of this loop may contain: the secrets of its runs, and those that a
   /// program adds.

@@ -62,7 +62,7 @@ struct FlowBindings {
           let policy = try PolicyBindings(host: host).policy(arguments, 2, for: op)
           flow.add(
             policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
-            undo: policy.undo, limits: policy.limits)
+            undoBody: policy.undo, limits: policy.limits)
         }
         return try Self(host: host).changed(flow, call)
       },

@@ -327,7 +327,7 @@ struct PolicyBindings {
     let placed = try Self(host: host).op(renamed, with: policy, options)
     let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
-      effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),
+      effect: policy.effect, cache: policy.cache, undoBody: policy.undo(of: placed),
       limits: policy.limits, primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))
     return call.answer(try host.value(of: made))

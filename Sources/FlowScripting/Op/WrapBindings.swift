@@ -193,7 +193,7 @@ final class WrappedOpBody: OpBody {
     if op.complaintOfClass == nil { return op.withBody(body) }
     let name = op.name == wrapped.name ? inner.name : op.name
     return body.op(named: name).with(
-      retry: op.retry, timeout: op.timeout, grace: op.grace, undo: op.undo, limits: op.limits)
+      retry: op.retry, timeout: op.timeout, grace: op.grace, undoBody: op.undo, limits: op.limits)
   }
 
   func start(_ context: OpContext) -> CallState { code.start(context) }

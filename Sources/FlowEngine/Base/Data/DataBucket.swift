@@ -17,7 +17,7 @@ public final class DataBucket {
   }
 
   /// The table that its keys are interned in.
-  public let keys: KeyTable
+  package let keys: KeyTable
   /// The bucket that is searched for keys that this one doesn't have; nil for none.
   package let parent: DataBucket?
 
@@ -82,7 +82,7 @@ public final class DataBucket {
   }
 
   /// The value of `key` here, else in the nearest parent that has one.
-  public func get(_ key: DataKey) -> FlowValue? {
+  package func get(_ key: DataKey) -> FlowValue? {
     keys.identity.check()
     if let value = ownValue(of: key) { return value }
     return inheritedValue(of: key)
@@ -177,7 +177,7 @@ public final class DataBucket {
   }
 
   /// Whether there is a value under a key, here or in a parent.
-  public func has(_ key: DataKey) -> Bool {
+  package func has(_ key: DataKey) -> Bool {
     keys.identity.check()
     return hasOwn(key) || holder(of: key) != nil
   }
@@ -186,7 +186,7 @@ public final class DataBucket {
   ///
   /// For a secret it stores the plain value; the key is secret from then on, whatever is set later.
   @discardableResult
-  public func set(_ key: DataKey, _ value: FlowValue) -> FlowValue? {
+  package func set(_ key: DataKey, _ value: FlowValue) -> FlowValue? {
     keys.identity.check()
     if value.isNull { return remove(key) }
     if value.isSecret {
@@ -233,7 +233,7 @@ public final class DataBucket {
   }
 
   /// Whether `key` was ever set to a secret, here or in a parent.
-  public func isSecret(_ key: DataKey) -> Bool {
+  package func isSecret(_ key: DataKey) -> Bool {
     guard keys.isSecret(key) else { return false }
     var passed: ContiguousArray<DataBucket> = []
     var next: DataBucket? = self
@@ -279,7 +279,7 @@ public final class DataBucket {
 
   /// Removes `key` from this bucket and returns its value.
   @discardableResult
-  public func remove(_ key: DataKey) -> FlowValue? {
+  package func remove(_ key: DataKey) -> FlowValue? {
     if key == itemKey {
       let old = item
       noteChange(of: key)

@@ -1,7 +1,7 @@
 /// An interned byte string: the name of a value in a data bucket, cheap to compare.
 ///
 /// Only the `KeyTable` that made it knows its name.
-public struct DataKey: Hashable, Sendable {
+package struct DataKey: Hashable, Sendable {
   package let id: UInt32
 
   package init(id: UInt32) {
@@ -10,7 +10,7 @@ public struct DataKey: Hashable, Sendable {
 }
 
 /// The names of keys. One per event loop, confined to its thread.
-public final class KeyTable {
+package final class KeyTable {
   /// The thread of the table, and of all buckets with its keys.
   let identity = FlowEventLoop.Identity.current
 
@@ -44,7 +44,7 @@ public final class KeyTable {
 
   /// Returns the key of `name`, always the same for the same bytes; allocates nothing when the name is known.
   @_specialize(where Name == ByteString)
-  public func intern<Name: FlowText>(_ name: Name) -> DataKey {
+  package func intern<Name: FlowText>(_ name: Name) -> DataKey {
     name.withUTF8Bytes { bytes in
       let slot = slot(of: bytes)
       if slots[slot] != 0 { return DataKey(id: slots[slot] - 1) }
@@ -53,14 +53,14 @@ public final class KeyTable {
   }
 
   /// Returns the key of the name in `bytes`; allocates nothing when the name is known.
-  public func intern(_ bytes: UnsafeBufferPointer<UInt8>) -> DataKey {
+  package func intern(_ bytes: UnsafeBufferPointer<UInt8>) -> DataKey {
     let slot = slot(of: bytes)
     if slots[slot] != 0 { return DataKey(id: slots[slot] - 1) }
     return insert(ByteString(bytes), at: slot)
   }
 
   /// The name that a key was interned with.
-  public func name(of key: DataKey) -> ByteString {
+  package func name(of key: DataKey) -> ByteString {
     guard Int(key.id) < names.count else {
       misuse("a DataKey was used with the KeyTable of another event loop")
     }

@@ -181,7 +181,7 @@ public class Flow: Op {
   ///   - retry: How often it is retried at this place; nil leaves it to the op.
   ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
   ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
-  ///   - undo: Undoes it at this place, as `Op.undo`; nil leaves it to the op.
+  ///   - undo: Undoes it at this place after it has succeeded, when the flow fails or is stopped; nil leaves it to the op.
   ///   - limits: The limits that it holds at this place while it executes; nil leaves them to the op.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
@@ -189,11 +189,23 @@ public class Flow: Op {
   @discardableResult
   public func add(
     _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: (any OpBody)? = nil, limits: [Limit]? = nil, file: StaticString = #fileID,
+    undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
+    file: StaticString = #fileID, line: UInt = #line
+  ) -> Flow {
+    add(
+      op, retry: retry, timeout: timeout, grace: grace, undoBody: undo.map { ClosureBody($0) },
+      limits: limits, file: file, line: line)
+  }
+
+  /// Adds a step with an undo that may wait.
+  @discardableResult
+  package func add(
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    undoBody: (any OpBody)?, limits: [Limit]? = nil, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Flow {
     let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, limits: limits,
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undoBody, limits: limits,
       file: file, line: line)
     return change { $0.append(Step(op, policy: policy)) }
   }

@@ -71,12 +71,24 @@ public final class Graph: Flow {
   @discardableResult
   public override func add(
     _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: (any OpBody)? = nil, limits: [Limit]? = nil, file: StaticString = #fileID,
+    undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
+    file: StaticString = #fileID, line: UInt = #line
+  ) -> Graph {
+    add(
+      op, retry: retry, timeout: timeout, grace: grace, undoBody: undo.map { ClosureBody($0) },
+      limits: limits, file: file, line: line)
+  }
+
+  /// Adds an op or flow with an undo that may wait.
+  @discardableResult
+  package override func add(
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    undoBody: (any OpBody)?, limits: [Limit]? = nil, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Graph {
     check(op, nil, file, line)
     let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, limits: limits,
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undoBody, limits: limits,
       file: file, line: line)
     return add(Step(op, policy: policy), after: [], buffer: nil, when: nil)
   }

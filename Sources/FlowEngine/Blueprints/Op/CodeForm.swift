@@ -1,16 +1,16 @@
 /// The code of an op in a form that can be compared with the code of an earlier process.
-public struct CodeForm {
+package struct CodeForm {
   /// The form: equal bytes mean equal code. They may contain the text of secrets, so they are for
   /// hashing only.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
   /// Where the code was written, such as `ship.lua:31`; nil when that isn't known.
-  public let place: ByteString?
+  package let place: ByteString?
   /// Lists what the code consists of, for people. Called on the loop's thread, and only where the form is new or differs
   /// from an earlier one.
   package let details: () throws -> [CodeDetail]
 
   /// Makes a form of bytes.
-  public init(_ bytes: [UInt8], place: (any FlowText)? = nil) {
+  package init(_ bytes: [UInt8], place: (any FlowText)? = nil) {
     self.init(bytes, place: place?.byteString, details: { [] })
   }
 
@@ -44,7 +44,7 @@ package struct CodeDetail {
 }
 
 /// Code of a host that a blueprint holds: an op's body, a machine's functions, a callback.
-public protocol CodeHolder: AnyObject {
+package protocol CodeHolder: AnyObject {
   /// The form of the code, as it is now; nil, the default, when nothing can be compared but the op's
   /// name. Called on the loop's thread; it takes microseconds for a function of a script, and longer
   /// when the function names modules, whose files it may read.
@@ -53,7 +53,7 @@ public protocol CodeHolder: AnyObject {
 
 extension CodeHolder {
   /// Nothing can be compared.
-  public func codeForm() throws -> CodeForm? { nil }
+  package func codeForm() throws -> CodeForm? { nil }
 }
 
 /// A value whose plain copy may lack something, such as metatables.

@@ -2,7 +2,7 @@ extension Op: CodeHolder {
   /// The form of the op's code: its body's or, for a flow, a machine or a decorator, the form of
   /// its structure and of all ops and functions within it. Names of ops within it count, its own name
   /// and its policies don't. nil when nothing can be compared but the name.
-  public func codeForm() throws -> CodeForm? {
+  package func codeForm() throws -> CodeForm? {
     if let own = try ownCodeForm() { return own }
     if codeParts.isEmpty { return nil }
     var writer = CodeFormWriter("op")

@@ -15,7 +15,7 @@ public class Op {
   /// The purpose of the op, for people.
   public let doc: ByteString?
   /// nil for a flow, which the engine executes itself.
-  public let body: (any OpBody)?
+  package let body: (any OpBody)?
   /// Saves the hot path a dynamic cast.
   let isFlow: Bool
   /// The body's `mayBeBusy`.
@@ -47,11 +47,11 @@ public class Op {
   ///   - timeout: The time that an attempt may take; nil for no limit.
   ///   - grace: The time that all cleanups have together after a stop, which may be very long; nil
   ///     for the loop's `cleanupGrace`.
-  ///   - undo: Undoes the op after it has succeeded, when its flow fails or is stopped; see `undo`.
+  ///   - undo: Undoes the op after it has succeeded, when its flow fails or is stopped; see `with`.
   ///   - body: The op's work.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
-  public init(
+  package init(
     name: some FlowText, doc: (any FlowText)? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: (any FlowText)? = nil,
     primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
@@ -144,24 +144,38 @@ public class Op {
   /// The time that it waits for them counts as queued, and not towards its timeout. It gives them back while it waits for
   /// its next attempt. Ops that it executes and starts don't take them again.
   public var limits: [Limit] { policy?.limits ?? [] }
-  /// Undoes the op after it has succeeded, when its flow fails or is stopped; nil when it has no undo.
-  ///
-  /// When an attempt at a flow ends with an error, the undos of all that had succeeded in it are executed
-  /// one after another before the final steps, in the reverse order of the ends: of ops, of items of groups,
-  /// and of the ops of nested flows, machines and decorators. A context with the name, index and attempt of
-  /// the op reads the flow's data, or those of the item. No stop reaches them: after a stop all undos and
-  /// final steps of a flow together have its `grace`. The error of an undo is one of `Run.lateErrors`, and
-  /// the other undos are executed nevertheless.
-  public var undo: (any OpBody)? { policy?.undo }
+  /// Undoes the op after it has succeeded, when its flow fails or is stopped; nil when it has no undo. See `with`.
+  package var undo: (any OpBody)? { policy?.undo }
 
   /// The op with another name, other policies or other primary keys; nil leaves each
   /// unchanged.
   ///
   /// For a flow the result is a separate flow, like a copy.
+  ///
+  /// `undo` undoes the op after it has succeeded. When an attempt at a flow ends with an error, the undos of all that had
+  /// succeeded in it are executed one after another before the final steps, in the reverse order of the ends: of ops, of
+  /// items of groups, and of the ops of nested flows, machines and decorators. A context with the name, index and attempt
+  /// of the op reads the flow's data, or those of the item. No stop reaches them: after a stop all undos and final steps of
+  /// a flow together have its `grace`. The error of an undo is one of `Run.lateErrors`, and the other undos are executed
+  /// nevertheless.
   public func with(
     name: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
-    undo: (any OpBody)? = nil, limits: [Limit]? = nil, primaryInput: (any FlowText)? = nil,
+    undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
+    primaryInput: (any FlowText)? = nil, primaryOutput: (any FlowText)? = nil,
+    file: StaticString = #fileID, line: UInt = #line
+  ) -> Op {
+    with(
+      name: name, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
+      undoBody: undo.map { ClosureBody($0) }, limits: limits, primaryInput: primaryInput,
+      primaryOutput: primaryOutput, file: file, line: line)
+  }
+
+  /// The op with an undo that may wait, and with other policies.
+  package func with(
+    name: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
+    undoBody: (any OpBody)?, limits: [Limit]? = nil, primaryInput: (any FlowText)? = nil,
     primaryOutput: (any FlowText)? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Op {
     let declarations =
@@ -173,15 +187,10 @@ public class Op {
         primaryOutput: primaryOutput?.byteString ?? self.declarations.givenPrimaryOutput)
     let policy = OpPolicy.make(
       self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
-      undo: undo, limits: limits, file: file, line: line)
+      undo: undoBody, limits: limits, file: file, line: line)
     let made = copy(name: name?.byteString ?? self.name, declarations: declarations, policy: policy)
     made.madeBy = madeBy
     return made
-  }
-
-  /// The op with an undo; see `undo`. An error it throws is the undo's.
-  public func with(undo: @escaping (OpContext) throws -> Void) -> Op {
-    with(undo: ClosureBody(undo))
   }
 
   func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {

@@ -1,5 +1,5 @@
 /// The work of an op. Called on the loop's thread; must not block.
-public protocol OpBody: CodeHolder {
+package protocol OpBody: CodeHolder {
   /// Does the op's work. `.suspended` promises a later `context.end()`.
   func start(_ context: OpContext) -> CallState
   /// Stops a suspended body because of `error`; sooner or later the body must call `context.end`.
@@ -17,18 +17,18 @@ public protocol OpBody: CodeHolder {
 
 extension OpBody {
   /// Ends at once: right for a body that has nothing to clean up.
-  public func cancel(_ context: OpContext, _ error: FlowError) {
+  package func cancel(_ context: OpContext, _ error: FlowError) {
     context.end(error)
   }
 
   /// Lets the body continue: right for a body that is never busy for long.
-  public func interrupt(_ context: OpContext, _ error: FlowError) {}
+  package func interrupt(_ context: OpContext, _ error: FlowError) {}
 
   /// The body is never busy for long.
-  public var mayBeBusy: Bool { false }
+  package var mayBeBusy: Bool { false }
 
   /// The body isn't a decorator's.
-  public var inner: Op? { nil }
+  package var inner: Op? { nil }
 }
 
 /// A decorator whose inner op knows keys by other names.
@@ -67,7 +67,7 @@ final class ClosureBody: OpBody {
 }
 
 /// The state of a body or callback after it was called.
-public enum CallState: Sendable {
+package enum CallState: Sendable {
   /// It is done.
   case finished
   /// It waits, and later reports that it is done.

@@ -33,7 +33,7 @@ public final class OpContext {
   /// The generation at which the present attempt started, also after the op has settled.
   @exclusivity(unchecked) package private(set) var attemptGeneration: UInt64 = 0
   /// State that belongs to the body, such as a coroutine; released when the body has ended.
-  public var state: AnyObject? {
+  package var state: AnyObject? {
     get { storedState }
     set { storedState = newValue }
   }
@@ -203,7 +203,7 @@ public final class OpContext {
   // MARK: Data
 
   /// The value under a key; nil when there is none.
-  public func get(_ key: DataKey) -> FlowValue? {
+  package func get(_ key: DataKey) -> FlowValue? {
     if isGuarded, let error = refusal(reading: key) { fail(error) }
     return read(key)
   }
@@ -235,7 +235,7 @@ public final class OpContext {
   public func dependsOn(_ path: some FlowText) { keeping?.dependsOn(path.byteString) }
 
   /// Whether there is a value under a key.
-  public func has(_ key: DataKey) -> Bool {
+  package func has(_ key: DataKey) -> Bool {
     if keeping != nil { willRead(key) }
     return bucket.has(key)
   }
@@ -253,7 +253,7 @@ public final class OpContext {
   package var isGroupMember: Bool { execution?.group != nil }
 
   /// Stores and logs `value`; `.null` removes the key. Has no effect after the op has settled.
-  public func set(_ key: DataKey, _ value: FlowValue) {
+  package func set(_ key: DataKey, _ value: FlowValue) {
     if isGuarded, let error = refusal(setting: key) { return fail(error) }
     write(key, value)
   }
@@ -343,7 +343,7 @@ public final class OpContext {
   }
 
   /// Writes a line of bytes to the log. Has no effect after the op has settled.
-  public func log(_ bytes: UnsafeBufferPointer<UInt8>) {
+  package func log(_ bytes: UnsafeBufferPointer<UInt8>) {
     log(ByteString(bytes))
   }
 
@@ -489,7 +489,7 @@ public final class OpContext {
   /// continues.
   ///
   /// Called within `OpBody.start`, it continues after `start` returns, else as a job of the loop.
-  public func end(_ error: FlowError? = nil) {
+  package func end(_ error: FlowError? = nil) {
     // Retained, also for the calls below: a sink may do anything, even release the run.
     guard let execution, phase == .inBody || phase == .suspended else { return }
     // Unretained: see `Execution.init`.

@@ -111,7 +111,7 @@ struct UndoTests {
   @Test("A cancelled flow is undone; undos that wait too long are cut off")
   func cancelled() throws {
     let loop = makeLoop()
-    let slow = op("SlowUndoOp").with(undo: SleepingBody(100) { _ in })
+    let slow = op("SlowUndoOp").with(undoBody: SleepingBody(100) { _ in })
     let flow = Flow("f").add(op("AOp")).add(slow).add(waitingOp("WaitOp", 50)).with(
       grace: .seconds(5))
     let run = flow.start(on: loop)
@@ -129,7 +129,7 @@ struct UndoTests {
   @Test("A wait without end in an undo is stalled")
   func stalled() throws {
     let loop = makeLoop()
-    let stuck = op("StuckOp").with(undo: HoldingBody { _ in })
+    let stuck = op("StuckOp").with(undoBody: HoldingBody { _ in })
     let run = Flow("f").add(op("AOp")).add(stuck).add(failing).start(on: loop)
     try run.waitUntilEnd()
     run.markObserved()
@@ -140,7 +140,7 @@ struct UndoTests {
   @Test("A loop that is shut down releases a waiting undo")
   func shutDown() {
     let loop = makeLoop()
-    let slow = op("SlowUndoOp").with(undo: SleepingBody(100) { _ in })
+    let slow = op("SlowUndoOp").with(undoBody: SleepingBody(100) { _ in })
     let run = Flow("f").add(slow).add(failing).start(on: loop)
     #expect(!run.isConcluded)
     loop.shutdown()

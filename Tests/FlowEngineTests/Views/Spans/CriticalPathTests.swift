@@ -133,9 +133,9 @@ struct CriticalPathTests {
   func undosArePartsOfTheirOwn() throws {
     let loop = makeLoop()
     var failures = 0
-    let create = waitingOp("CreateOp", 1).with(undo: SleepingBody(2) { _ in })
+    let create = waitingOp("CreateOp", 1).with(undoBody: SleepingBody(2) { _ in })
     let bad = waitingOp("BadOp", 1).with(
-      undo: SleepingBody(0.5) { $0.fail(FlowError(.error, "stuck")) })
+      undoBody: SleepingBody(0.5) { $0.fail(FlowError(.error, "stuck")) })
     let fail = Op("FailOp") { _ in
       failures += 1
       if failures == 1 { throw FlowError(.error, "boom") }
