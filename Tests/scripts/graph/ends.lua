@@ -45,6 +45,16 @@ local See = op("SeeOp", { "o?" }, {}, function(ctx)
 end)
 run = flow.graph("g"):add(Once, { when = function() return attempt == 0 end }):add(See):with { retry = 2 }:run()
 check.same({ run.state, seen }, { "succeeded", { "1", "nil" } })
+-- Nor does an op see a value of before under a key that an op of the graph would give, but that was skipped or didn't set it.
+seen = {}
+local Through = op("ThroughOp", { "o" }, { "p" })
+local Maybe = flow.op("MaybeOp", { gives = { q = "integer?" }, run = function() end })
+local Look = op("LookOp", { "o?", "p?", "q?" }, {}, function(ctx)
+  for _, key in ipairs { "o", "p", "q" } do seen[#seen + 1] = tostring(ctx:get(key, "integer?")) end
+end)
+run = flow.graph("g"):add(Once, { when = function() return false end }):add(Through):add(Maybe):add(Look)
+  :run { o = 7, p = 8, q = 9 }
+check.same({ run.state, seen }, { "succeeded", { "nil", "nil", "nil" } })
 -- A group that can't begin fails with its place.
 local Item = op("ItemOp", { "i" }, {}, function() end)
 for _, list in ipairs { {}, 5 } do

@@ -94,17 +94,38 @@ final class GraphPlan {
     var isStream = false
   }
 
+  /// The numbers of edges by one of their steps: two arrays, as one for each step would take most of the time of a plan.
+  struct EdgeNumbers {
+    private var starts: ContiguousArray<Int>
+    private var numbers: ContiguousArray<Int>
+
+    fileprivate init(_ edges: ContiguousArray<Edge>, by step: (Edge) -> Int, count: Int) {
+      starts = ContiguousArray(repeating: 0, count: count + 1)
+      numbers = ContiguousArray(repeating: 0, count: edges.count)
+      for edge in edges { starts[step(edge) + 1] += 1 }
+      for place in 0..<count { starts[place + 1] += starts[place] }
+      var next = starts
+      for (number, edge) in edges.enumerated() {
+        numbers[next[step(edge)]] = number
+        next[step(edge)] += 1
+      }
+    }
+
+    subscript(step: Int) -> ArraySlice<Int> { numbers[starts[step]..<starts[step + 1]] }
+
+    /// How many there are for each step.
+    var counts: ContiguousArray<Int> {
+      ContiguousArray(zip(starts.dropFirst(), starts).lazy.map { $0 - $1 })
+    }
+  }
+
   /// The needs and gives of each step.
   let data: ContiguousArray<StepData>
   /// The step that gives a key.
   let givers: [ByteString: Int]
   let edges: ContiguousArray<Edge>
-  /// The numbers of the edges that lead away from each step.
-  let successors: ContiguousArray<ContiguousArray<Int>>
-  /// The numbers of the edges that lead to each step.
-  let predecessors: ContiguousArray<ContiguousArray<Int>>
-  /// How many edges lead to each step.
-  let predecessorCounts: ContiguousArray<Int>
+  /// The edges that lead away from each step, and those that lead to it.
+  let successors, predecessors: EdgeNumbers
   /// The steps, each after those for which it waits; those of a circle are missing.
   let order: ContiguousArray<Int>
   /// How many steps come one after another before each one. A step that takes items while another one writes them comes
@@ -172,7 +193,7 @@ final class GraphPlan {
     self.data = data
     var givers: [ByteString: Int] = [:]
     for (place, step) in data.enumerated() {
-      for key in step.gives.sorted() {
+      for key in step.gives.isEmpty ? [] : step.gives.sorted() {
         if let other = givers.updateValue(place, forKey: key) {
           problem =
             problem
@@ -191,7 +212,8 @@ final class GraphPlan {
       : Dictionary(
         names.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { first, _ in first })
     for place in names.indices {
-      for (key, isOptional) in data[place].needs.sorted(by: { $0.key < $1.key }) {
+      let needs = data[place].needs
+      for (key, isOptional) in needs.isEmpty ? [] : needs.sorted(by: { $0.key < $1.key }) {
         guard let giver = givers[key], giver != place else { continue }
         edges.append(
           Edge(
@@ -215,16 +237,9 @@ final class GraphPlan {
     self.streams = streams
     passesItems = !streams.isEmpty || edges.contains(where: \.passesItems)
     self.edges = edges
-    var successors = ContiguousArray(repeating: ContiguousArray<Int>(), count: names.count)
-    var predecessors = successors
-    for (number, edge) in edges.enumerated() {
-      successors[edge.from].append(number)
-      predecessors[edge.to].append(number)
-    }
-    self.successors = successors
-    self.predecessors = predecessors
-    predecessorCounts = ContiguousArray(predecessors.map { $0.count })
-    (order, levels, orderOfLevels) = Self.sorted(edges, successors)
+    successors = EdgeNumbers(edges, by: { $0.from }, count: names.count)
+    predecessors = EdgeNumbers(edges, by: { $0.to }, count: names.count)
+    (order, levels, orderOfLevels) = Self.sorted(edges, successors, names.count)
     if order.count < names.count, problem == nil {
       problem = Self.circle(edges, names, known: Set(order))
     }
@@ -252,11 +267,11 @@ final class GraphPlan {
   }
 
   private static func sorted(
-    _ edges: ContiguousArray<Edge>, _ successors: ContiguousArray<ContiguousArray<Int>>
+    _ edges: ContiguousArray<Edge>, _ successors: EdgeNumbers, _ count: Int
   ) -> (
     order: ContiguousArray<Int>, levels: ContiguousArray<Int>, orderOfLevels: ContiguousArray<Int>
   ) {
-    var levels = ContiguousArray(repeating: 0, count: successors.count)
+    var levels = ContiguousArray(repeating: 0, count: count)
     /// How many steps of its level pass items before each one.
     var stages = levels
     var missing = levels
@@ -353,7 +368,7 @@ struct GraphProgress {
     self.plan = plan
     self.count = count
     self.ways = ways
-    missing = plan?.predecessorCounts ?? []
+    missing = plan?.predecessors.counts ?? []
     if plan != nil { for step in missing.indices where missing[step] == 0 { push(step) } }
   }
 

@@ -289,7 +289,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
   func endSteps() {
     guard let open = graphs.popLast() else { return }
     guard let plan = open.plan else { return openTails(open.begin) }
-    let last = plan.successors.indices.filter { plan.successors[$0].isEmpty }
+    let last = plan.data.indices.filter { plan.successors[$0].isEmpty }
     openTails(last.flatMap { open.ends[$0] ?? [] })
   }
 
