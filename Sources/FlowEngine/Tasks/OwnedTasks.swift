@@ -82,38 +82,34 @@ package final class OwnedTasks {
     return false
   }
 
-  /// The time limits of all policies around the tasks.
-  var attemptLimits: [any PausableLimit] {
-    // A loop, because runs can have started each other in a row of any length.
-    var (limits, around) = ([any PausableLimit](), Optional(self))
-    while let owned = around.map({ $0.outermost ?? $0 }) {
-      if let owner = owned.owner { limits += owner.attemptLimits }
-      around = owned.owner?.tasksAround
-    }
-    return limits
-  }
-
-  /// Calls a function with each run around the tasks, the innermost first.
-  private func forEachRun(_ body: (AnyFlowTask) -> Void) {
+  /// Calls a function with each owner around the tasks, the innermost first.
+  private func forEachOwner(_ body: (any TaskOwner) -> Void) {
     // A loop, because runs can have started each other in a row of any length.
     var around = Optional(self)
     while let owned = around.map({ $0.outermost ?? $0 }) {
-      if let run = owned.owner?.owningRun { body(run) }
+      if let owner = owned.owner { body(owner) }
       around = owned.owner?.tasksAround
     }
+  }
+
+  /// The time limits of all policies around the tasks.
+  var attemptLimits: [any PausableLimit] {
+    var limits: [any PausableLimit] = []
+    forEachOwner { limits += $0.attemptLimits }
+    return limits
   }
 
   /// The run around the tasks that nothing of another run has started; nil if no run owns them.
   package var outermostRun: AnyFlowTask? {
     var outermost: AnyFlowTask?
-    forEachRun { outermost = $0 }
+    forEachOwner { outermost = $0.owningRun ?? outermost }
     return outermost
   }
 
   /// The runs around the tasks, the outermost first.
   package var runs: [AnyFlowTask] {
     var runs: [AnyFlowTask] = []
-    forEachRun { runs.append($0) }
+    forEachOwner { if let run = $0.owningRun { runs.append(run) } }
     return runs.reversed()
   }
 
