@@ -44,7 +44,8 @@ local failures = {}
 for first = 1, count, each do
   local result = host.run("bash", { "-c", RUNNER, "bash", folder, tostring(limit), host.binary, tostring(seed),
     tostring(each), log, grace .. (seed % 2 == 1 and " --virtual-clock" or "") })
-  if result.status > 1 then
+  -- A process that keeps its runs may end while it waits for a message.
+  if result.status > 1 and result.status ~= 75 then
     local lines = {}
     for line in io.lines(log) do lines[#lines + 1] = #line > 400 and line:sub(1, 400) .. "…" or line end
     failures[#failures + 1] = ("seed %d: %s after these calls, the last one not ended:\n  %s\nstderr: %s\n"

@@ -52,8 +52,8 @@ local Maybe = flow.op("MaybeOp", { gives = { q = "integer?" }, run = function() 
 local Look = op("LookOp", { "o?", "p?", "q?" }, {}, function(ctx)
   for _, key in ipairs { "o", "p", "q" } do seen[#seen + 1] = tostring(ctx:get(key, "integer?")) end
 end)
-run = flow.graph("g"):add(Once, { when = function() return false end }):add(Through):add(Maybe):add(Look)
-  :run { o = 7, p = 8, q = 9 }
+run = flow.new("f"):data { o = 7, p = 8, q = 9 }
+  :add(flow.graph("g"):add(Once, { when = function() return false end }):add(Through):add(Maybe):add(Look)):run()
 check.same({ run.state, seen }, { "succeeded", { "nil", "nil", "nil" } })
 -- A group that can't begin fails with its place.
 local Item = op("ItemOp", { "i" }, {}, function() end)
