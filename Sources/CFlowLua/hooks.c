@@ -63,6 +63,8 @@ void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
       return;
     // For a signal, or a stale one: what it was meant for is over.
     flowlua_restore_hook(state, L);
+    // An error that was raised may have left one.
+    state->pause = NULL;
     flowlua_answer_requests(L);
     // A stop takes effect here: the next instruction may be a call of a C function.
     if (!is_asked_to_stop(state)) return let_others_run(L, is_in_code);

@@ -271,6 +271,9 @@ public final class FlowEventLoop: ThreadConfined {
     return ThreadLoop.execute(for: self) { takeTurn(mayBlock: mayBlock) }
   }
 
+  /// Has the next turn look at all that may have become ready, as busy code that lets others run needs it.
+  package func looksAround() { turns |= 15 }
+
   private func takeTurn(mayBlock: Bool) -> Turn {
     if mailbox.mayHaveWork { takeMail() }
     turns &+= 1

@@ -67,8 +67,12 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
     }
     self.wait = wait
     // Code that lets others run has the time that it began with: on a virtual clock no other one passes while it is busy.
-    if !(wait is TurnWait) { host.vm.unwatch(coroutine) }
-    host.waitBegins?[ObjectIdentifier(self)] = loop.now()
+    if wait is TurnWait {
+      loop.looksAround()
+    } else {
+      host.vm.unwatch(coroutine)
+      host.waitBegins?[ObjectIdentifier(self)] = loop.now()
+    }
     if let ending {
       if let closing = ending.closing {
         close(closing)
@@ -111,7 +115,7 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
       ? error.located(by: host.vm.traceback(of: coroutine)) : error
     ending.cancellation = error
     ending.graceEnd = LuaVM.monotonicTime.later(by: unwindTime(of: error))
-    if wait is TurnWait {
+    if wait is TurnWait, !isRunning {
       let isOver = host.codeWatch?.isStopped(owner) == true
       ending.graceEnd = min(
         ending.graceEnd, LuaVM.monotonicTime.later(by: isOver ? 0 : host.busyGrace))
@@ -300,7 +304,8 @@ final class TurnWait: LuaWait {
 
 extension Fiber: ExecutingCode {
   var whereItWaits: ByteString? {
-    if isFinished || isRunning { return nil }
+    // Without a wait it has returned just now, and may be released.
+    if isFinished || isRunning || wait == nil { return nil }
     return host.vm.waitPlace(of: coroutine).map { $0 }
   }
 }

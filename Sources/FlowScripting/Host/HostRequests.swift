@@ -105,12 +105,13 @@ private final class Signal: Sendable {
 }
 
 /// A request that a host executes.
-// Unchecked: a task-local value takes it along, but only the thread of its host looks into it.
+// Unchecked: a task-local value takes it along, also to other threads, but only the thread of its host looks into it.
 final class HostRequest: @unchecked Sendable {
   /// The request whose code has called the running Swift code.
   @TaskLocal static var current: HostRequest?
 
   fileprivate let isCancelled = Signal()
+  private let thread = FlowEventLoop.Identity.current
   /// The limit of instructions, and how many of them are left; nil for none.
   fileprivate let limit: Int64?
   fileprivate var instructionsLeft: Int64
@@ -133,7 +134,9 @@ final class HostRequest: @unchecked Sendable {
 
   /// Makes a task belong to the request, if this is one of the host that runs.
   func adopt(_ task: AnyFlowTask, _ host: ScriptHost) {
-    guard let run, run.loop === host.loop, host.existing(HostRequests.self) != nil else { return }
+    guard thread.isCurrentThread, let run, run.loop === host.loop,
+      host.existing(HostRequests.self) != nil
+    else { return }
     run.adopt(task)
   }
 }
@@ -198,9 +201,11 @@ final class HostRequests: HostService, CodeWatch {
       vm.instructionsLeft = granted.host - (granted.request - left)
     }
     granted = nil
-    vm.use(request?.memory?.account)
+    // The switch of globals may need memory, which no limit of a request may refuse.
+    vm.use(nil)
     if request != nil { turns.begin() } else { turns.end() }
     if let globals, active?.globals !== request?.globals { globals.use(request?.globals) }
+    vm.use(request?.memory?.account)
     active = request
     guard let request, request.limit != nil else { return }
     let left = vm.instructionsLeft
@@ -247,8 +252,10 @@ final class HostRequests: HostService, CodeWatch {
       request.isStopped = true
       run.stop(.cancelled())
       guard isInCode, host.vm.runsScheduledCoroutine, active === request else { continue }
-      // Code that hasn't waited yet isn't stopped with its owner.
-      for task in host.tasksOfCode { task.stop(.cancelled()) }
+      // Code that hasn't waited yet isn't stopped with its owner. No stop reaches what a cleanup has started.
+      let tasks = host.tasksOfCode
+      for task in tasks where isReached(task, in: run) { task.stop(.cancelled()) }
+      if let innermost = tasks.last, !isReached(innermost, in: run) { continue }
       if host.executesCleanup {
         host.limitCleanup()
       } else {
@@ -256,6 +263,11 @@ final class HostRequests: HostService, CodeWatch {
           deadline: LuaVM.monotonicTime, grace: host.closeGrace(host.currentOp?.grace))
       }
     }
+  }
+
+  /// Whether a stop of a request's run reaches a task of its code.
+  private func isReached(_ task: AnyFlowTask, in run: Run) -> Bool {
+    task === run || task.owner?.stopError != nil
   }
 
   func hostWillClose(_ host: ScriptHost) {

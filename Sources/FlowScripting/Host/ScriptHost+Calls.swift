@@ -93,7 +93,7 @@ extension ScriptHost {
     let limit = TimeLimit(
       ContinuousClock.now.duration(to: deadline), on: loop, of: outermostRun)
     defer { limit.end() }
-    return try callAsTask(function, arguments) { task in
+    return try callAsTask(function, arguments, encloses: true) { task in
       limit.tasks.add(task)
       limit.begin()
     }
@@ -114,12 +114,14 @@ extension ScriptHost {
     guard codeWatch != nil else {
       return try vm.call(function, arguments, traceback: traceback)
     }
-    return try callAsTask(function, arguments, adopt: adopt)
+    // Other code of the host runs meanwhile, and isn't stopped with this.
+    return try callAsTask(function, arguments, encloses: false, adopt: adopt)
   }
 
   /// Calls a function as a task, and runs the loop until that has ended; returns all results.
   private func callAsTask(
-    _ function: LuaReference, _ arguments: [LuaValue], adopt: (SpawnedTask) -> Void
+    _ function: LuaReference, _ arguments: [LuaValue], encloses: Bool,
+    adopt: (SpawnedTask) -> Void
   ) throws -> [LuaValue] {
     let calls = try limitedCalls()
     guard calls.depth < LimitedCalls.deepest else {
@@ -141,10 +143,11 @@ extension ScriptHost {
     let code = CodeInPlace(self)
     loop.checking = nil
     defer { loop.checking = code.checking }
-    vm.enclose {
+    let run = {
       task.begin()
-      runToEnd(task, for: code)
+      self.runToEnd(task, for: code, isEnclosed: encloses)
     }
+    if encloses { vm.enclose(run) } else { run() }
     task.markObserved()
     if let error = task.error { throw error }
     guard let results = calls.end(id) else {
@@ -154,12 +157,15 @@ extension ScriptHost {
   }
 
   /// Runs the loop until a task has ended, or nothing can end it.
-  private func runToEnd(_ task: AnyFlowTask, for code: CodeInPlace) {
+  private func runToEnd(_ task: AnyFlowTask, for code: CodeInPlace, isEnclosed: Bool) {
     var isStopping = false
+    var isStopped: Bool {
+      vm.isEnclosureStopped || code.stopError != nil || !isEnclosed && vm.isAskedToStop
+    }
     while !task.isConcluded {
       let canContinue = loop.turn(until: {
         task.isConcluded || vm.hasRequest
-          || !isStopping && (vm.isEnclosureStopped || code.stopError != nil)
+          || !isStopping && isStopped
       })
       switch takeRequest() {
       case .termination: terminate()
@@ -169,7 +175,7 @@ extension ScriptHost {
         task.stop(error)
       case nil: break
       }
-      if !isStopping, vm.isEnclosureStopped || code.stopError != nil {
+      if !isStopping, isStopped {
         isStopping = true
         task.stop((code.stopError ?? .cancelled()).asReason)
       }
