@@ -58,6 +58,7 @@ local LoadOp = flow.op("LoadOp", {
   needs = { sums = "table" },
   thread = "worker",
   run = function(ctx)
+    os.remove(folder .. "/new.db")
     local environment = require("luasql.sqlite3").sqlite3()
     local db = assert(environment:connect(folder .. "/new.db"))
     assert(db:execute "CREATE TABLE sums (country PRIMARY KEY, amount)")
@@ -66,7 +67,7 @@ local LoadOp = flow.op("LoadOp", {
     end
     db:close()
     environment:close()
-    os.rename(folder .. "/new.db", folder .. "/sums.db")
+    assert(os.rename(folder .. "/new.db", folder .. "/sums.db"))
   end,
 })
 

@@ -22,6 +22,7 @@ package final class LimitPause {
   func end() {
     let ended = paused
     paused = []
-    for limit in ended { limit.resume() }
+    // Those that others follow from first.
+    for limit in ended.reversed() { limit.resume() }
   }
 }

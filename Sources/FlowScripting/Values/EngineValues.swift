@@ -57,7 +57,7 @@ extension ScriptHost {
     }
   }
 
-  /// All readable data of a bucket, including the buckets it reads through to, as a fresh table.
+  /// All data that a bucket shows, including those of the buckets it reads through to, as a fresh table.
   func table(ofAllIn bucket: DataBucket) throws -> LuaReference {
     guard bucket.parent != nil else { return try table(of: bucket) }
     var fields: [(ByteString, LuaValue)] = []
@@ -67,9 +67,10 @@ extension ScriptHost {
       buckets.append(each)
       next = each.parent
     }
+    let visible = bucket.visibleKeys
     // The nearest one's values come last, and win.
     for each in buckets.reversed() {
-      for entry in each.entries {
+      for entry in each.entries where visible.contains(entry.key) {
         fields.append((loop.keys.name(of: entry.key), try sharedValue(entry, of: each)))
       }
     }

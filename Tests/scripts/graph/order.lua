@@ -164,3 +164,14 @@ run = flow.graph("g")
   end }))
   :with { retry = 2 }:run()
 check.same({ run.state, run.data.y }, { "succeeded", "2nil" }, tostring(run.error))
+-- A condition sees what its op would see, and no more.
+local asked = {}
+run = flow.graph("g"):add(op("LateOp", {}, { "late" }, 1)):add(op("FirstOp", {}, { "a" }, 2))
+  :add(op("ThenOp", { "a" }, {}, 0), { when = function(data) asked = { data.late, data.a } return true end }):run()
+check.same({ run.state, asked }, { "succeeded", { nil, 1 } })
+-- A flow removes a key that it needs for itself.
+local DropOp = flow.op("DropOp", function(ctx) ctx:set("a", nil) end)
+local SeeOp = flow.op("SeeOp", function(ctx) ctx:set("b", tostring(ctx:has "a")) end)
+run = flow.graph("g"):add(op("FirstOp", {}, { "a" }, 0))
+  :add(flow.new("inner"):needs { a = "integer" }:gives { b = "string" }:add(DropOp):add(SeeOp)):run()
+check.same({ run.state, run.data.a, run.data.b }, { "succeeded", 1, "false" })

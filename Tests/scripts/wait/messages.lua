@@ -96,6 +96,25 @@ end
 run = flow.op("LateOp", { timeout = 5, run = function(ctx) ctx:wait_for "x" end }):run()
 check.equal(run.error.kind, "stalled")
 
+-- A cleanup that waits isn't cut either: its time follows from the timeouts around it, also those around its run.
+local said
+local CleanOp = flow.op("CleanOp", { grace = 0.3, run = function(ctx)
+  ctx:defer(function()
+    said[1] = ctx:wait_for "x"
+    flow.sleep(0.01)
+    said[2] = "cleaned"
+  end)
+end })
+local started
+for _, outer in ipairs { CleanOp, flow.op("StartOp", function() started = CleanOp:start() started:wait() end) } do
+  said, started = {}, nil
+  local waiting = flow.new("f"):add(outer):with { timeout = 0.3 }:start()
+  flow.sleep(1.5)
+  flow.send(started or waiting, "x", 1)
+  waiting:wait()
+  check.same({ waiting.state, said }, { "succeeded", { 1, "cleaned" } }, tostring(waiting.error))
+end
+
 -- In tests.
 run = testing.run(flow.op("TestOp", function(ctx)
   flow.send(ctx.run, "x", 5)

@@ -212,7 +212,7 @@ public final class DataBucket {
   }
 
   /// The keys of all values that `get` finds.
-  var visibleKeys: Set<DataKey> {
+  package var visibleKeys: Set<DataKey> {
     var (found, hidden): (Set<DataKey>, Set<DataKey>) = ([], [])
     var next: DataBucket? = self
     while let bucket = next {
@@ -286,7 +286,7 @@ public final class DataBucket {
       dropItem()
       return old
     }
-    guard let slot = slot(of: key) else { return nil }
+    guard let slot = slot(of: key) else { return hideShown(key) }
     noteChange(of: key)
     let old = slots[slot].value
     if let records, records.index != nil {
@@ -297,6 +297,15 @@ public final class DataBucket {
     } else {
       slots.remove(at: slot)
     }
+    return old
+  }
+
+  /// Hides a value that the bucket's mask shows: it is the bucket's as if it were copied.
+  private func hideShown(_ key: DataKey) -> FlowValue? {
+    guard let records, let mask = records.mask, mask.shows(key) else { return nil }
+    let old = get(key)
+    noteChange(of: key)
+    records.mask = mask.hiding(key)
     return old
   }
 
@@ -406,6 +415,9 @@ final class DataMask {
   }
 
   func hides(_ key: DataKey) -> Bool { hidden.contains(key) && !shown.contains(key) }
+
+  /// A mask that hides one of the keys that this one shows.
+  func hiding(_ key: DataKey) -> DataMask { DataMask(hidden, except: shown.subtracting([key])) }
 
   /// Whether it is one of the keys that aren't hidden.
   func shows(_ key: DataKey) -> Bool { shown.contains(key) }

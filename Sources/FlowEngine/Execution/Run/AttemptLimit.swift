@@ -55,6 +55,21 @@ final class AttemptLimit: LimitJob, PausableLimit {
   }
 }
 
+/// The limit of the time of code within a shield: it follows from the limits around that.
+private final class ShieldLimit: PausableLimit {
+  private let execution: Execution
+  private let level: Int
+
+  init(_ execution: Execution, level: Int) {
+    self.execution = execution
+    self.level = level
+  }
+
+  func pause() { execution.setShieldLimit(level, isPaused: true) }
+  func resume() { execution.setShieldLimit(level, isPaused: false) }
+  func end() {}
+}
+
 extension Execution {
   /// Limits the time of the attempt at a level from now on, if its policy has a timeout.
   func startTimer(of level: Int) {
@@ -75,11 +90,14 @@ extension Execution {
   /// The time limits of what it executes, and of all that encloses that.
   var limitsAround: [any PausableLimit] { limitsWithinRun + (run.owner?.attemptLimits ?? []) }
 
-  /// The time limits of what it executes, and of what encloses that in its run.
+  /// The time limits of what it executes, and of what encloses that in its run, before those that they follow from.
   var limitsWithinRun: [any PausableLimit] {
     var limits: [any PausableLimit] = []
     var execution = self
     while true {
+      for shield in execution.shields.reversed() {
+        limits.append(ShieldLimit(execution, level: shield.level))
+      }
       for level in 0...execution.opLevel {
         if let limit = execution[attempt: level].limit { limits.append(limit) }
       }

@@ -6,11 +6,29 @@ extension Execution {
   /// Shields the code that follows from stops of `level` and of enclosing levels. A stop that is
   /// there already, or was there before (`isStopped`), begins the grace.
   func beginShield(_ level: Int, isStopped: Bool = false) {
-    let limit = earliestLimit.time.later(by: grace(of: level).clampedNanoseconds)
+    let limit = limit(ofShield: shields.count, level)
     stopRequested = false
     if stops.beginShield(level, isStopped: isStopped, limit: limit) {
       beginGrace(shields.count - 1)
     }
+  }
+
+  /// When the code within a shield of a level ends at the latest, as long as its grace hasn't begun.
+  private func limit(ofShield index: Int, _ level: Int) -> Int64 {
+    var limit = earliestDeadline(around: index)
+    if index == 0, !isShieldedAround {
+      limit = .earlier(limit, Deadline(source: .starter, time: run.ownerDeadline))
+    }
+    return limit.time.later(by: grace(of: level).clampedNanoseconds)
+  }
+
+  /// Takes the limit of a level's shield away, or finds it again, unless its grace has begun.
+  func setShieldLimit(_ level: Int, isPaused: Bool) {
+    guard let index = shields.lastIndex(where: { $0.level == level }),
+      shields[index].graceEnd == nil, !shields[index].isOver
+    else { return }
+    stops.setDeadline(
+      .grace(level: level), isPaused ? .max : limit(ofShield: index, level))
   }
 
   /// Delivers the stop that was held meanwhile.
