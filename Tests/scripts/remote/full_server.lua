@@ -54,21 +54,29 @@ check.equal(server:run(prelude .. "try(1000) try(1500000)").stdout, "succeeded\t
 
 -- A result that is larger, of ops that end at once, meanwhile and much later.
 result = server:run [[
-  local Op = flow.op("TextOp", { needs = { wait = "number" }, gives = { text = "string" }, thread = "remote", run = function(ctx)
-    ctx:log "begun"
-    ctx:set("text", ("x"):rep(20000000))
-    if ctx:get "wait" > 0 then require "flow".sleep(ctx:get "wait") end
-  end })
-  local runs = {}
-  -- Each one is on the node before a result of another one fills the server.
+  local fs = flow.fs
+  local Op = flow.op("TextOp", {
+    needs = { wait = "number", signal = "string" }, gives = { text = "string" }, thread = "remote", run = function(ctx)
+      local flow = require "flow"
+      ctx:log "begun"
+      while not flow.fs.exists(ctx:get "signal") do flow.sleep(0.01) end
+      ctx:set("text", ("x"):rep(20000000))
+      flow.sleep(ctx:get "wait")
+    end,
+  })
+  local runs, signal = {}, os.tmpname()
+  os.remove(signal)
+  -- All of them are on the node before a result of one fills the server.
   for k, wait in ipairs { 1000, 0.1, 0 } do
-    runs[k] = flow.new("f"):data { wait = wait }:add(Op):start()
+    runs[k] = flow.new("f"):data { wait = wait, signal = signal }:add(Op):start()
     while not runs[k]:summary():find("begun", 1, true) do flow.sleep(0.001) end
   end
+  fs.write(signal, "")
   for _, run in ipairs(runs) do
     pcall(run.await, run)
     print(run.state, run.error.kind, (run.error.message:gsub("^%[.-%] ", "")))
   end
+  fs.remove(signal)
 ]]
 check.equal(result.stderr, "")
 check.equal(result.stdout, ("failed\terror\tits result can't be sent: " .. full .. "\n"):rep(3))
