@@ -139,7 +139,7 @@ confined.all(place, {
     try("getenv", os.getenv, "ATTACK_SECRET")
     -- The system has put the variables before the program's name.
     try("memory", function()
-      local size = 8192
+      local size = 65536
       return attack.bytes(attack.auxiliary(31) - size, size):find("for the user" .. " only", 1, true)
     end)]], env = { ATTACK_SECRET = "for the user only" } },
   { 58, "LD_PRELOAD of a program loads code that leaves", [[
