@@ -80,7 +80,10 @@ put("Tests/scripts/Specification.md",
   specification.page("Tests/scripts", files "Tests/scripts/*.lua", report))
 
 local pages = {}
-for _, path in ipairs(files "*.md") do pages[#pages + 1] = page.read(path) end
+for _, path in ipairs(files "*.md") do
+  pages[#pages + 1] = page.read(path)
+  page.check(pages[#pages], report)
+end
 
 local comment_count = comments.check(
   files "Sources/*.swift", here .. "/names.swift", scratch .. "/comments", module_flags, report)

@@ -56,6 +56,29 @@ function page.read(path)
   return result
 end
 
+-- Lists in which one looks up, rather than pages that one reads.
+local references = {
+  ["CHANGELOG.md"] = true, ["ComingFromFlow.md"] = true, ["CommandLine.md"] = true,
+  ["Cookbook.md"] = true, ["LuaReference.md"] = true, ["Specification.md"] = true,
+}
+
+-- Reports code that a narrow window cuts off, and a page that is too long. The text of a program
+-- is as wide as the program writes it.
+function page.check(self, report)
+  local limit = self.path == "README.md" and 200 or 250
+  if #self.lines > limit and not references[self.path:match "[^/]+$"] then
+    report(self.path, limit, ("the page has %d lines, and may have %d"):format(#self.lines, limit))
+  end
+  for _, block in ipairs(self.blocks) do
+    for number = block.first, block.last do
+      local width = utf8.len(self.lines[number])
+      if width > 100 and block.language ~= "text" then
+        report(self.path, number, ("code with %d columns, and not 100"):format(width))
+      end
+    end
+  end
+end
+
 -- The page with other texts in blocks: a table from blocks to texts.
 function page.with(self, texts)
   local lines, number = {}, 1

@@ -260,13 +260,33 @@ local function check_unit(path, unit, report)
   end
 end
 
--- Reports each refused phrase in a file.
+-- Reports sentences of more than 30 words. A colon, a semicolon and a cell of a table also end one.
+local function check_length(path, unit, report)
+  local written = join(unit):gsub("[.:;!?][*_)\"]*%s", "|")
+  for sentence in written:gmatch "[^|]+" do
+    local _, count = sentence:gsub("%S+", "")
+    if count > 30 then
+      report(path, unit[1].number, ("a sentence of %d words:%s"):format(count, sentence:sub(1, 60)))
+    end
+  end
+end
+
+-- Pages and annotations, but no lists of changes or of tests.
+local function is_read(path)
+  return (path:find "%.md$" or path:find "%.d%.lua$")
+    and not path:find "CHANGELOG" and not path:find "Specification"
+end
+
+-- Reports each refused phrase in a file, and each long sentence of a page.
 function phrases.check(path, report)
   local lines = {}
   for line in io.lines(path) do lines[#lines + 1] = line end
   for _, reader in ipairs(readers) do
     if path:find(reader[1]) then
-      for _, unit in ipairs(reader[2](lines)) do check_unit(path, unit, report) end
+      for _, unit in ipairs(reader[2](lines)) do
+        check_unit(path, unit, report)
+        if is_read(path) then check_length(path, unit, report) end
+      end
       return
     end
   end

@@ -48,6 +48,11 @@ with `What it does`, for all.
 ```text
 it answers
 ```
+
+]] .. ("word "):rep(31) .. [[
+
+- ]] .. ("word "):rep(20) .. "end. " .. ("word "):rep(20) .. [[
+
 ]],
   swift = [[
 /// Answers whether
@@ -124,6 +129,13 @@ return function(scratch, source, module_flags)
   links.check({ self }, report)
   expect(problems, ":3: dead link 'nothing.md'", ":3: no heading '#nowhere'",
     ":3: no article 'NoArticle'", ":4: DocC can't link to a heading of another module")
+
+  -- Code, but no output, is narrow; a page that isn't a reference has at most 250 lines.
+  problems = {}
+  local wide = ("x"):rep(101)
+  flow.fs.write(path, ("```lua\n%s\n```\n```text\n%s\n```\n%s"):format(wide, wide, ("\n"):rep(245)))
+  page.check(page.read(path), report)
+  expect(problems, "wrong.md:250: the page has 251 lines", ":2: code with 101 columns")
 
   problems = {}
   local count, texts = snippets.run(self, scratch .. "/wrong", {}, report)
@@ -219,6 +231,7 @@ struct S {
     "stilted.md:1: 'What': write", "stilted.md:2: 'goes on': write",
     "stilted.md:6: 'answers': write", "stilted.md:7: 'What': write", "stilted.md:9: 'What': write",
     "stilted.md:10: 'The same': write the thing", "stilted.md:10: 'what it has': write its parts",
+    "stilted.md:17: a sentence of 31 words:word word",
     "stilted.sh:2: 'goes on': write",
     "stilted.swift:1: 'answers': write", "stilted.swift:2: 'goes on': write",
     "stilted.swift:7: 'answers': write", "stilted.swift:11: 'stands in': write",

@@ -26,10 +26,10 @@ local flow = {}
 ---@alias flow.Data table<string, any>
 
 ---The type of a value: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes), `"integer"`,
----`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, `"file"` (the path of a file that
----exists, whose content counts in kept runs and travels to ops on other nodes), the `__name` of a metatable, `"T[]"` (a list without
----holes), `"T?"` (may be absent), `"A|B"`, `"A|nil"`, `"table<K, V>"`, `"{ name: T }"`, `"fun()"`, a literal such as `"1|2"`, or a predicate.
----The second result of a predicate names the type in the message of a mismatch. The `?` applies to the whole union.
+---`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, the `__name` of a metatable, or a literal such as `"1|2"`.
+---`"file"` is the path of a file that exists: its content counts in kept runs, and travels to ops on other nodes.
+---Types are combined as `"T[]"` (a list without holes), `"T?"` (may be absent), `"A|B"`, `"A|nil"`, `"table<K, V>"`, `"{ name: T }"`
+---and `"fun()"`. A function is a predicate: it takes the value, and returns whether it is right. The second result of a predicate names the type in the message of a mismatch. The `?` applies to the whole union.
 ---@alias flow.Type string|fun(value: any): boolean, string?
 
 ---A key that an op needs: its type, or a table that has a text for people as well, and the only values if there are few.
@@ -66,9 +66,9 @@ local flow = {}
 ---A value that can't travel causes an error that names it. A worker has only the standard globals.
 ---@alias flow.OpThread "main"|"worker"|"remote"
 
----The thread on which a continuation runs: posted to the main loop, called at once on completion, or
----called in a worker, here or on another node, which gets a read-only copy of the settled task. By default
----it is called at once, and posted when continuations are nested more than 20 deep.
+---The thread on which a continuation runs: from the main loop, at once on completion, or in a worker, here or on
+---another node. A worker gets a read-only copy of the settled task. By default it runs at once, and from the main
+---loop when continuations are nested more than 20 deep.
 ---@alias flow.Thread "main"|"immediate"|"worker"|"remote"
 
 ---How often an op is tried. Errors of the kinds `error`, `timeout`, `missing_output`, `http`, `network`,
@@ -107,7 +107,7 @@ local flow = {}
 ---The policy of one place in a flow. `effect`, `cache`, `memory` and `tags` are only for ops.
 ---@class flow.PolicyOptions: flow.CommonPolicyOptions
 ---@field effect? flow.Effect A kept run's treatment of an op that may have been executed already; `"repeat"` by default.
----@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
+---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution with equal code and inputs in any other run of the store, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
 ---@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` or `"remote"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
 ---@field tags? string|string[] Of an op with `thread = "remote"`: words such as `"gpu"`, at most 4; only nodes that have all of them (`--join URL --tags gpu,big`) execute it. A text may have several, with spaces or commas between them.
 
@@ -149,7 +149,7 @@ local flow = {}
 ---@field rate? integer|flow.Rate How many items start in a time, at most: a number per second, or `{ n, per = seconds }`. Further attempts at items count, too. Unlimited by default.
 ---@field limit? flow.Limit|string|(flow.Limit|string)[] Limits that each item holds while it executes, besides the limits of the op: the limit, its name, or several.
 ---@field hold_slot? boolean Whether an item that waits for its next attempt counts towards `max_concurrent`; false by default.
----@field label? string|fun(item: any): string? The label that lines, paths, errors and events show of an item after its index, such as `cat.png` of `UploadOp #7 cat.png`: the field with this key of an item that is a table, or an item that is itself a string, number or boolean; or what a function returns, which is called for each item when the group starts and shouldn't wait. At most 40 characters; an item of a secret list has no label.
+---@field label? string|fun(item: any): string? The label that lines, paths, errors and events show of an item after its index, such as `cat.png` of `UploadOp #7 cat.png`. It is the field with this key of an item that is a table, or an item that is itself a string, number or boolean. A function is called for each item when the group starts, shouldn't wait, and returns the label. At most 40 characters; an item of a secret list has no label.
 ---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless `absent` is set.
 ---@field allow_empty? boolean Whether an empty list is allowed. Otherwise it is an error of kind `insufficient_input`.
 ---@field stop_when? fun(results: any[], n: integer): boolean? Called after each item, with the results so far, in the order in which they came, and with the number of items that have ended; it shouldn't wait. If it returns true, no more items start, those that execute end, and the group succeeds.
@@ -157,7 +157,7 @@ local flow = {}
 ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
 ---@field as? string The key under which each op finds its item; by default the op's primary input.
 ---@field collect? string The key whose value becomes the result; by default the op's primary output.
----@field absent? any The value in the output for an item without a result, so that results align with items: for a failed item, and for one that succeeded without an output declared optional. By default both are left out.
+---@field absent? any The value in the output for an item without a result, so that results align with items. Such an item has failed, or has succeeded without its optional output. By default both are left out.
 
 ---A limit of starts: in any period of `per` seconds (1 by default) at most as many as the number at index 1.
 ---The first ones may start together.
@@ -499,8 +499,8 @@ function Machine:mermaid() end
 local Task = {}
 
 ---Waits for the result. Raises the task's error when it fails or is cancelled, and the waiter's own
----cancellation, timeout or Ctrl-C. It works anywhere: in the main chunk, an op, a coroutine, inside
----`pcall`, and inside a callback of a C function (`table.sort`, `string.gsub`) if no other wait of that
+---cancellation, timeout or Ctrl-C. It works anywhere: in the main chunk, an op, a coroutine, and inside `pcall`.
+---It also works inside a callback of a C function (`table.sort`, `string.gsub`), if no other wait of that
 ---kind is in progress. With a `timeout` the task is stopped when the time is over, whatever else waits for it, and an error
 ---of kind `timeout` is raised once it has ended.
 ---@async
@@ -588,8 +588,8 @@ local ExecTask = {}
 ---
 ---Lines that the loop returns aren't kept in `stdout` and `stderr`; after a `break` the rest is. A program
 ---that prints faster than the loop reads waits: at most 256 KiB are kept for the loop, or one line. There is
----no bound while code of the script itself waits for the program, with `await` or `wait`, or until it has
----read what `write` writes: that code may be what has to take the lines.
+---no bound while code of the script itself waits for the program (`await`, `wait`, `write`): that code may be what has
+---to take the lines.
 ---@async
 ---@return async fun(): string?, "stdout"|"stderr"? iterator Returns a line without its newline, and its stream.
 function ExecTask:lines() end
@@ -947,8 +947,8 @@ function flow.graph(name, options) end
 ---@return flow.Dispatcher dispatcher
 function flow.dispatcher(options) end
 
----Makes a limit that any number of ops, groups, flows and runs share, or returns the one of this name. Those that wait get it
----in the order in which they came.
+---Makes a limit that any number of ops, groups, flows and runs share, or returns the one of this name. They get it in the order
+---in which they came.
 ---
 ---    local db = flow.limit("db", 4)
 ---    local QueryOp = flow.op("QueryOp", { limit = db, run = function(ctx) … end })
@@ -1168,8 +1168,8 @@ function flow.runs(id) end
 ---@field within? number Seconds: a run that changed last before that isn't continued, and a new one begins.
 ---@field trust_code? boolean Whether ops count as unchanged although their code has changed.
 
----Keeps all runs that the script starts from now on, as `--keep` does: what their ops have finished is in a
----store, and a script that is started with `--resume` doesn't execute it again. `os.exit` in an op leaves the run
+---Keeps all runs that the script starts from now on, as `--keep` does. A store has the results of finished ops, and a
+---script that is started with `--resume` doesn't execute these ops again. `os.exit` in an op leaves the run
 ---unfinished, so that the next process executes the op again.
 ---@param options? flow.KeepOptions
 function flow.keep(options) end
@@ -1182,11 +1182,11 @@ function flow.keep(options) end
 ---@field run? boolean Whether programs may be started. They are in the sandbox, too.
 
 ---Restricts the process from now on, and all workers and programs that it starts, by the kernel's means. The script
----keeps the permissions that are named here, and those that each sandbox has: its folder, libraries, modules,
----certificates and time zones, the temporary folder of `--sandbox`, and the store of kept runs. A further call can
----only restrict more, as can a call after `--sandbox`. The environment and open files remain. Call it before the first
----run: it is an error of kind `usage` once the process has threads that stay, such as those of workers, of requests and,
----after the first run, of `--events`. In a Swift program it is an error.
+---keeps the permissions that are named here. It also keeps its folder, libraries, modules, certificates and time zones, the
+---temporary folder of `--sandbox`, and the store of kept runs. A further call can only restrict more, as can a call after
+---`--sandbox`. The environment and open files remain. Call it first thing: once a worker, a request or, after the first run,
+---`--events` has started a thread, it raises `usage`, because the kernel can't restrict that thread any more. In a
+---Swift program it is an error.
 ---@param options? flow.SandboxOptions
 function flow.sandbox(options) end
 
@@ -1262,10 +1262,12 @@ function flow.exec(argv, options) end
 ---@return T commands
 function flow.main(commands) end
 
----Calls a function with each event of all runs that `filter` lets pass, in their order, one after another: all whose fields
----have the values, or one of a list of them. `flow.on_event { kind = "finish", op = "UploadOp" }`. It is called in a later
----turn of the loop, may wait, and can't change what happens: it has a copy of the event, and its failure is a warning.
----Without a filter it gets all events. Events of what the function itself starts count, too.
+---Calls a function with each event of all runs that `filter` lets pass, in their order, one after another. An event passes
+---if its fields have the filter's values, or one of a list of them; without a filter all pass. The loop calls the function in a
+---later turn. It may wait, and can't change what happens: it has a copy of the event, and its failure is a warning.
+---Events of runs that the function itself starts count, too.
+---
+---    flow.on_event({ kind = "finish", op = "UploadOp" }, function(event) print(event.message) end)
 ---@overload fun(fn: async fun(event: flow.Event))
 ---@param filter table<string, string|number|(string|number)[]> Values of fields of `flow.Event`.
 ---@param fn async fun(event: flow.Event)

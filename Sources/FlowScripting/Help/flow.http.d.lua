@@ -3,8 +3,8 @@
 ---HTTP requests: `flow.http` or `require "flow.http"`. It is a function, too: `flow.http(url)`,
 ---`flow.http { url = …, … }` or `flow.http(url, { … })` starts a request and returns its task.
 ---
----The task succeeds with the response, and fails with an error of kind `http` for a status from 400 on, of
----kind `network` without a whole response, or of kind `timeout`. Several requests at once share connections.
+---The task succeeds with the response. It fails with an error of kind `http` for a status from 400 on, of
+---kind `network` without a whole response, or of kind `timeout`. Requests at the same time share connections.
 ---In an op, each response is a line of the log. Values of the query, users, passwords and secrets appear
 ---nowhere. Needs Debian's package `libcurl4`, which is opened at the first request.
 ---@class flow.HTTP
