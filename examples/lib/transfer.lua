@@ -1,4 +1,4 @@
--- The seed's example: a money transfer as a state machine. `ask(question, choices)` is how it asks.
+-- FlowKit's example: a money transfer as a state machine. `ask(question, choices)` is how it asks.
 local flow = require "flow"
 local on, forward, back = flow.on, flow.forward, flow.back
 

@@ -172,8 +172,8 @@ print(("docs: %d of %d public Swift declarations documented, %d names and option
 print("docs: public Swift declarations: " .. table.concat(parts, ", "))
 print(("docs: %d pages, %d snippets, %d links inside the documentation"):format(
   #pages, snippet_count, link_count))
-print(("docs: %d snippets in comments, %d names of Swift in prose"):format(
-  comment_count, mention_count))
+print(("docs: %d snippets in comments, %d public types with examples, %d names of Swift in prose")
+  :format(comment_count, public.types, mention_count))
 print(("docs: %d files without refused phrases"):format(text_count))
 if #problems > 0 then
   io.stderr:write(("docs: %d problems\n"):format(#problems))

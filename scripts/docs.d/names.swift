@@ -13,6 +13,8 @@ var op: Op { fatalError() }
 var flow: Flow { fatalError() }
 var run: Run { fatalError() }
 var context: OpContext { fatalError() }
+var logger: any RunLogger { fatalError() }
+var metrics: any RunMetrics { fatalError() }
 let isUrgent = true
 
 func makeFlow(_ path: String) -> Flow { Flow("upload") }
@@ -64,6 +66,8 @@ struct TransferDSL: MachineDSLBuilder {
   enum Event { case error }
   static var dsl: MachineDSL<Self> { MachineDSL {} }
 }
+
+var machine: Machine<MyStep, MyResult, MyState, Transfer> { fatalError() }
 
 func askAmount(_ state: MyState) async throws -> Int { 0 }
 

@@ -4,6 +4,7 @@ local annotations, bindings = require "annotations", require "bindings"
 local comments, links, mentions = require "comments", require "links", require "mentions"
 local page, snippets = require "page", require "snippets"
 local phrases, specification = require "phrases", require "specification"
+local symbols = require "symbols"
 
 local wrong = [[
 # A title
@@ -153,6 +154,19 @@ return function(scratch, source, module_flags)
   mentions.check({ prose }, { names = names, bases = { Run = { FlowTask = true } } }, report)
   expect(problems, "prose.md:2: 'ProgressTree' isn't public",
     "prose.md:2: 'Run' has no public 'nothing'")
+
+  -- Types without an example, but for one that the enclosing type's example names, one of whose
+  -- cases it has, and one that programs use without a name.
+  problems = {}
+  local function type_of(code, declaration)
+    return { file = "types.swift", line = 7, code = code, declaration = declaration or "enum" }
+  end
+  symbols.check_examples({
+    Mode = type_of "", Steps = type_of("", "@resultBuilder enum Steps"),
+    Run = type_of "let run: Run.Id = Run(.ready)", ["Run.Id"] = type_of "",
+    ["Run.State"] = type_of "", ["Run.Kind"] = type_of "",
+  }, { ["Run.State"] = { "ready" }, ["Run.Kind"] = { "read" } }, report)
+  expect(problems, "types.swift:7: Mode has no example", "types.swift:7: Run.Kind has no example")
 
   -- Only the second snippet doesn't compile.
   problems = {}

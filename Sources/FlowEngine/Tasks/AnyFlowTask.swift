@@ -2,6 +2,11 @@
 ///
 /// `FlowTask` holds the result. Confined to its loop's thread. Open only for this package: no other
 /// module can initialize a subclass.
+///
+/// ```swift
+/// let tasks: [AnyFlowTask] = [run, fetchImage()]
+/// for task in tasks where task.state == .pending { task.cancel(reason: "too slow") }
+/// ```
 open class AnyFlowTask {
   /// The state of a task.
   public enum State: UInt8, Sendable {

@@ -1,8 +1,8 @@
 /// The producer's side of a task: the code that holds it settles the task, once.
 ///
 /// With a Sendable result all methods may be called from any thread. On the loop's own thread the
-/// task settles at once; otherwise the loop settles it later, in the order of the calls. The seed
-/// (Flow-Swift) has the same name; Bolts calls it `TaskCompletionSource`.
+/// task settles at once; otherwise the loop settles it later, in the order of the calls. Flow-Swift calls it
+/// `FlowContext`, Bolts `TaskCompletionSource`.
 ///
 /// ```swift
 /// let promise = FlowPromise<Int>(on: loop)

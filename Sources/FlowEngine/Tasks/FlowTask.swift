@@ -1,6 +1,6 @@
 /// A task with a result when it succeeds: a future.
 ///
-/// Confined to its loop's thread; other threads use `handle`. The seed (Flow-Swift) calls it
+/// Confined to its loop's thread; other threads use `handle`. Flow-Swift calls it
 /// `Flow`, Bolts `Task`. Open only for this package, like `AnyFlowTask`.
 ///
 /// ```swift

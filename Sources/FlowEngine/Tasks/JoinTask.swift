@@ -1,5 +1,11 @@
 /// A task that waits for several others and ends with an outcome made from theirs. It stops none of them, except those
 /// that are `losers`.
+///
+/// ```swift
+/// let first = try FlowTask.whenAnyFinish([fetchImage(), fetchImage()])
+/// save(try await first.value)
+/// print("server", first.firstIndex ?? 0)
+/// ```
 public final class JoinTask<Success>: FlowTask<Success> {
   /// The condition that it waits for.
   package enum Goal {

@@ -118,6 +118,11 @@ public struct FlowHTTPRequest {
   }
 
   /// A version of the protocol.
+  ///
+  /// ```swift
+  /// var request = FlowHTTPRequest("https://shop.example/items")
+  /// request.version = .http2
+  /// ```
   public enum Version: Sendable {
     /// HTTP/1.1.
     case http1

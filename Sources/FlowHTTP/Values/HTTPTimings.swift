@@ -1,5 +1,10 @@
 /// How long the stages of the last request took, in seconds; 0 for a stage that a kept connection
 /// saved.
+///
+/// ```swift
+/// let response = try await HTTPTask(FlowHTTPRequest("https://shop.example"), on: loop).value
+/// print("connected in \(response.timings.connect), waited \(response.timings.wait)")
+/// ```
 public struct HTTPTimings: Sendable {
   /// Looking up the name.
   public var resolve = Duration.zero

@@ -1,4 +1,10 @@
 /// A job that waits for its time, then for its turn.
+///
+/// ```swift
+/// let timer = loop.schedule(after: .seconds(5)) { run.cancel(reason: "too slow") }
+/// try await run.wait()
+/// timer.cancel()
+/// ```
 public final class LoopTimer: TimedJob {
   /// When it is due, in the nanoseconds of the loop's clock.
   public let deadline: Int64

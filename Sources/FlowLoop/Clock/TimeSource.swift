@@ -2,6 +2,17 @@ public import FlowSystem
 internal import Synchronization
 
 /// The source of an event loop's time. It may be read on any thread.
+///
+/// ```swift
+/// final class CoarseClock: TimeSource {
+///   private let clock = SystemClock()
+///   var isVirtual: Bool { false }
+///   var wallBase: Int64 { clock.wallBase }
+///
+///   func now() -> Int64 { clock.now() / 1_000_000 * 1_000_000 }
+///   func advance(to time: Int64) { clock.advance(to: time) }
+/// }
+/// ```
 public protocol TimeSource: AnyObject, Sendable {
   /// Nanoseconds since an arbitrary start; never decreases.
   func now() -> Int64
@@ -14,6 +25,11 @@ public protocol TimeSource: AnyObject, Sendable {
 }
 
 /// The machine's monotonic clock.
+///
+/// ```swift
+/// let isTest = CommandLine.arguments.contains("--test")
+/// let loop = FlowEventLoop(clock: isTest ? VirtualClock() : SystemClock())
+/// ```
 public final class SystemClock: TimeSource {
   /// Makes a clock that reads the system's monotonic time.
   public init() {}

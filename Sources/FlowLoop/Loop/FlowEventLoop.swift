@@ -47,6 +47,10 @@ package protocol LoopExtension: AnyObject {
 /// ```
 public final class FlowEventLoop: ThreadConfined {
   /// The result of a turn of the loop.
+  ///
+  /// ```swift
+  /// while loop.turn(mayBlock: false) == .worked {}  // in the turns of another loop
+  /// ```
   public enum Turn {
     /// A job ran, or the loop slept and was woken.
     case worked
@@ -154,6 +158,13 @@ public final class FlowEventLoop: ThreadConfined {
   /// Swift tasks of `async` bodies are cancelled and run as far as they can without waiting; a task
   /// that still waits after that never continues. Call it on the loop's thread, not from within a
   /// body or callback; calling it twice is harmless.
+  ///
+  /// ```swift
+  /// let loop = FlowEventLoop()
+  /// defer { loop.shutdown() }
+  /// makeUploadFlow().start(on: loop)
+  /// loop.runUntilIdle()
+  /// ```
   public func shutdown(file: StaticString = #fileID, line: UInt = #line) {
     checkThread()
     guard client?.isExecuting != true else {

@@ -163,6 +163,14 @@ public final class LoopMailbox: @unchecked Sendable {
 
 /// Work in progress off a loop, which will post to the loop; ends once, at the latest when
 /// released.
+///
+/// ```swift
+/// let work = mailbox.begin()
+/// Thread.detachNewThread {
+///   mailbox.post { _ in print("copied") }
+///   work.end()
+/// }
+/// ```
 public final class ExternalWork: Sendable {
   private let mailbox: LoopMailbox
   private let hasEnded = Atomic<Bool>(false)

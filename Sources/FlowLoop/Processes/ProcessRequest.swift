@@ -7,6 +7,11 @@
 /// ```
 public struct ProcessRequest: Sendable {
   /// The source of a program's standard input.
+  ///
+  /// ```swift
+  /// var request = ProcessRequest(["sort"])
+  /// request.input = .file("names.txt")
+  /// ```
   public enum Input: Sendable {
     /// The end of the input at once.
     case nothing

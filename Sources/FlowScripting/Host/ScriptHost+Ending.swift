@@ -6,6 +6,10 @@ internal import FlowSystem
 /// The end of scripts: by themselves, by Ctrl-C, or with the process.
 extension ScriptHost {
   /// The outcome of the wait for the end of everything.
+  ///
+  /// ```swift
+  /// if host.runToEnd() == .interrupted { print("stopped by Ctrl-C") }
+  /// ```
   public enum Ending: Sendable {
     /// Every run and task has settled.
     case settled

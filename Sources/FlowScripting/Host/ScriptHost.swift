@@ -177,6 +177,11 @@ public final class ScriptHost {
 
   /// Closes the Lua state. Afterwards nothing of the host can be used. Programs that its scripts
   /// started are stopped; the loop, if it continues to run, kills those that ignore that.
+  ///
+  /// ```swift
+  /// let host = try ScriptHost(vm: LuaVM())
+  /// defer { host.close() }
+  /// ```
   public func close() {
     guard isOpen else { return }
     isOpen = false

@@ -83,6 +83,10 @@ package struct FlowLuaVersion {
 /// Warnings of what a later version won't have: of flowlua, of the program that embeds it, or of a library of ops.
 extension ScriptHost {
   /// The effect of a script that uses something deprecated.
+  ///
+  /// ```swift
+  /// host.deprecations = .reported { print("warning: \($0)") }
+  /// ```
   public enum Deprecations {
     /// Nothing.
     case ignored

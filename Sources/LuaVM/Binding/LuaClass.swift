@@ -72,6 +72,10 @@ public final class LuaClass<Object: LuaObject> {
 
   /// Adds a property that scripts can read.
   ///
+  /// ```swift
+  /// let points = LuaClass<Point>("Point") { $0.property("x", \.x) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: Its name.
   ///   - path: The property.
@@ -318,6 +322,10 @@ public final class LuaClass<Object: LuaObject> {
   }
 
   /// Adds a function that needs no object: `Point.origin()`.
+  ///
+  /// ```swift
+  /// let points = LuaClass<Point>("Point") { $0.function("origin") { Point(x: 0, y: 0) } }
+  /// ```
   ///
   /// - Parameters:
   ///   - name: Its name.

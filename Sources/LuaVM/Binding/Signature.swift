@@ -96,6 +96,13 @@ package struct Signature {
 
 /// A result of a Swift closure that is bound for Lua: a convertible value, or several as
 /// `LuaResults`.
+///
+/// ```swift
+/// func bind(_ name: String, _ body: @escaping (Double) throws -> some LuaResult) throws {
+///   try vm.setGlobal(name, .reference(vm.makeFunction(name, body)))
+/// }
+/// try bind("sqrt") { $0.squareRoot() }
+/// ```
 public protocol LuaResult {
   /// Adds it to the results of a call.
   ///

@@ -30,6 +30,11 @@ public struct LuaCoroutine {
   }
 
   /// The state of a coroutine, as `coroutine.status` says it.
+  ///
+  /// ```swift
+  /// let generator = try LuaCoroutine(function)
+  /// while generator.status == .suspended { print(try generator.resume().values) }
+  /// ```
   public enum Status: String, Sendable {
     /// It can be resumed.
     case suspended

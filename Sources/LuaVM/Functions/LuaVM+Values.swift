@@ -2,6 +2,10 @@ internal import CFlowLua
 internal import CLua
 
 /// The forms of code that `LuaVM.load` takes.
+///
+/// ```swift
+/// let rule = try vm.load("return 6 * 7", name: "=rule", mode: .text)  // refuses bytecode
+/// ```
 public enum LuaChunkMode: String, Sendable {
   /// Source text.
   case text = "t"

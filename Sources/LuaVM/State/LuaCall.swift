@@ -3,6 +3,14 @@ internal import CLua
 internal import FlowSystem
 
 /// The result of a function that Lua called. Made by the `answer`s of `LuaCall`.
+///
+/// ```swift
+/// func sort(_ call: LuaCall) throws -> LuaAnswer {
+///   let numbers = (0..<call.count).compactMap { call.number($0 + 1) }
+///   return call.answer(numbers.sorted().map { .number($0) })
+/// }
+/// try vm.setGlobal("sort", .reference(vm.makeFunction(sort)))
+/// ```
 public struct LuaAnswer {
   let outcome: Int32
 }

@@ -9,6 +9,14 @@
 /// ```
 public struct LuaError: Error, CustomStringConvertible {
   /// The kind of a failure.
+  ///
+  /// ```swift
+  /// do {
+  ///   _ = try vm.call(function)
+  /// } catch let error as LuaError where error.code == .memory || error.code == .instructions {
+  ///   print("the script has used up its limit")
+  /// }
+  /// ```
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     enum Kind: String {
       case runtime, syntax, file, memory, instructions, overflow, argument, closed, library,

@@ -37,6 +37,15 @@ public enum LuaValue {
 }
 
 /// The basic type of a Lua value.
+///
+/// ```swift
+/// let length = try vm.makeFunction { call in
+///   switch call.kind(1) {
+///   case .string: call.answer(.integer(Int64(call.bytes(1)?.count ?? 0)))
+///   default: call.answer(.nil)
+///   }
+/// }
+/// ```
 public enum LuaKind: Int32, Sendable {
   /// No value at all, such as an absent argument.
   case none = -1

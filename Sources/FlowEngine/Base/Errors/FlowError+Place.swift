@@ -1,5 +1,9 @@
 extension FlowError {
   /// A place in a script, such as `acme.lua:12`.
+  ///
+  /// ```swift
+  /// if let place = run.error?.place { print("\(place.file), line \(place.line)") }
+  /// ```
   public struct Place: Hashable, Sendable, CustomStringConvertible {
     /// The name of the script: its path, or the name that its text was loaded with.
     public let file: ByteString

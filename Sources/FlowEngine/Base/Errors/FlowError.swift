@@ -10,6 +10,14 @@
 /// ```
 public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The kind of an error. A later version may have more of them, so that a `switch` needs a `default`.
+  ///
+  /// ```swift
+  /// switch run.error?.kind {
+  /// case .timeout, .network: print("try again later")
+  /// case .cancelled, nil: break
+  /// default: print(run.report())
+  /// }
+  /// ```
   public struct Kind: Hashable, Sendable, CaseIterable, CustomStringConvertible {
     /// The place in the list of names; forms as bytes have it.
     let number: UInt8

@@ -4,6 +4,10 @@ internal import FlowSystem
 /// limit old ones are dropped, see EventLog+Limit.swift.
 ///
 /// The summary and `events` are views: nothing is formatted before it is read.
+///
+/// ```swift
+/// if run.log.byteCount > 1 << 20 { print("\(run.name) has a long log") }
+/// ```
 public final class EventLog {
   /// Sinks that get each event as it is appended.
   @exclusivity(unchecked) private(set) var sinks: [any EventSink]

@@ -233,6 +233,10 @@ protocol RecordSink: EventSink {
 }
 
 /// The events of a log, each made when it is read.
+///
+/// ```swift
+/// for event in run.events where event.kind == .retry { print(event.path, event.message ?? "") }
+/// ```
 public struct EventSequence: Sequence {
   let log: EventLog
 

@@ -24,6 +24,12 @@ public enum FlowValue {
 /// A value that the engine holds by reference, for example a Lua table.
 ///
 /// All its methods are called on the thread of the value's event loop.
+///
+/// ```swift
+/// if case .opaque(let rows)? = run.data["rows"] {
+///   print(rows.typeName, rows.listCount() ?? 0)
+/// }
+/// ```
 public protocol OpaqueValue: AnyObject {
   /// The name of the type in log lines: `table`, `function`, or a name of its own.
   var typeName: ByteString { get }

@@ -160,6 +160,16 @@ where Key: FlowKeyConvertible, Value: FlowValueConvertible {
 }
 
 /// A Swift type that can name a field of a table.
+///
+/// ```swift
+/// enum Currency: String, FlowKeyConvertible {
+///   case euro, pound
+///
+///   init?(flowKey: ByteString) { self.init(rawValue: flowKey.description) }
+///   var flowKey: ByteString { ByteString(rawValue) }
+/// }
+/// let prices = run.data.value("prices", as: [Currency: Int].self)
+/// ```
 public protocol FlowKeyConvertible: Hashable {
   /// nil when the bytes name nothing.
   init?(flowKey: ByteString)

@@ -4,6 +4,11 @@
 ///
 /// `?`, and `nil` among others, bind to the whole union. Names that aren't built in are those of metatables (`__name`).
 /// Confined to one thread when it holds a predicate.
+///
+/// ```swift
+/// let needed = op.needs.filter { !$0.type.isOptional }
+/// print(needed.map { "\($0.name): \($0.type.name)" })
+/// ```
 public final class FlowValueType {
   enum Shape {
     case any

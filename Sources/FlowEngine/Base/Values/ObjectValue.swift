@@ -5,6 +5,14 @@
 /// look into it. The name of its type, or of a class above it, is its type in declarations:
 /// `needs = { session = "Session" }`. It can't be copied, so it neither travels to workers nor is kept
 /// in a store.
+///
+/// ```swift
+/// final class Session { let user = "ada" }
+/// let greet = Op("GreetOp", needs: ["session": "Session"]) { context in
+///   context.log(try context.object("session", as: Session.self).user)
+/// }
+/// greet.start(on: loop, data: ["session": FlowValue.object(Session())])
+/// ```
 public final class ObjectValue: OpaqueValue {
   /// The value.
   public let content: Any

@@ -6,6 +6,10 @@
 /// ```swift
 /// let copy = try PlainValue(encoding: ["article": "tea"])
 /// print(try copy.decoded(as: [String: String].self))
+///
+/// let empty = PlainValue(.table(0), tables: [PlainValue.Table(mark: .array)])  // [] as JSON
+/// let entry = PlainValue.Entry(key: .bytes("article"), value: .bytes("tea"))
+/// print(copy == PlainValue(.table(0), tables: [PlainValue.Table(entries: [entry])]), empty)
 /// ```
 public struct PlainValue: Sendable, Equatable {
   /// A value within the graph.

@@ -169,6 +169,10 @@ public class Flow: Op {
 
   /// Adds a step with the op's own policy.
   ///
+  /// ```swift
+  /// let report = Flow("report").add(makeUploadFlow()).add(Op("SayOp") { $0.log("uploaded") })
+  /// ```
+  ///
   /// - Parameter op: An op or flow.
   /// - Returns: The flow.
   @discardableResult

@@ -72,6 +72,14 @@ public enum OpListBuilder {
 }
 
 /// A part of a flow other than a plain op, for `FlowBuilder`.
+///
+/// ```swift
+/// struct Audited: FlowComponent {
+///   let op: Op
+///   func add(to flow: Flow) { flow.add(op).add(AuditOp()) }
+/// }
+/// let signup = Flow("signup") { Audited(op: op) }
+/// ```
 public protocol FlowComponent {
   /// Adds it to the end of a flow.
   func add(to flow: Flow)
@@ -199,6 +207,13 @@ public struct FlowCase: FlowComponent {
 }
 
 /// The branch that is taken when no earlier case is; see `Flow.otherwise`.
+///
+/// ```swift
+/// let welcome = Flow("welcome") {
+///   FlowCase("plan", "pro") { ProOp() }
+///   Otherwise { FreeOp() }
+/// }
+/// ```
 public struct Otherwise: FlowComponent {
   private let steps: [any FlowComponent]
 

@@ -41,7 +41,13 @@ public final class Graph: Flow {
     Graph(copying: self, name: name, declarations: declarations, policy: policy)
   }
 
-  /// Adds an op or flow, which starts when what it needs is there.
+  /// Adds an op or flow, which starts when its needs are there.
+  ///
+  /// ```swift
+  /// let load = Op("LoadOp", gives: ["rows": "integer"]) { $0.set("rows", 3) }
+  /// let log = Op("LogOp") { $0.log("loaded") }
+  /// let graph = Graph("import").add(load).add(log, after: [load])
+  /// ```
   ///
   /// - Parameters:
   ///   - op: An op or flow. No other one of the graph may have its name, and no other one may give what it gives.

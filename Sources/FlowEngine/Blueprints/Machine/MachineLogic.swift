@@ -113,7 +113,7 @@ package enum MachineEvent {
 /// }
 /// ```
 ///
-/// Source: the seed's `forward(to:)` and `back(to:)` (FlowKit).
+/// Source: FlowKit's `forward(to:)` and `back(to:)`.
 public enum MachineTransition<Step> {
   /// To a step, which is added to the history.
   case forward(to: Step)
@@ -163,7 +163,7 @@ extension MachineTransition: Equatable where Step: Equatable {}
 /// }
 /// ```
 ///
-/// Source: the seed's `StateReducer` (FlowKit).
+/// Source: FlowKit's `StateReducer`.
 public enum Reduction<State, Output> {
   /// The machine continues with this state.
   case `continue`(State)

@@ -1,4 +1,12 @@
 /// Why a machine can't be made.
+///
+/// ```swift
+/// do {
+///   _ = try Machine(
+///     "transfer", start: MyStep.amount, navigator: MyNavigator(), reducer: MyReducer(),
+///     provider: DeclarativeTransitionProvider(TransferDSL.dsl))
+/// } catch { print(error.message) }
+/// ```
 public struct MachineProblem: Error, CustomStringConvertible {
   /// The problem in words.
   public let message: ByteString

@@ -1,4 +1,8 @@
 /// A key that an op declares, with its type.
+///
+/// ```swift
+/// for need in op.needs { print("\(need.name): \(need.type.name)", need.doc ?? "") }
+/// ```
 public struct Declaration {
   /// The key.
   public let name: ByteString

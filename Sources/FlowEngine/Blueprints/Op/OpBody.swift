@@ -75,6 +75,13 @@ package enum CallState: Sendable {
 }
 
 /// A type that can be a step of a flow: an op, a flow, or a typed op.
+///
+/// ```swift
+/// func patient(_ step: some OpConvertible) -> Op {
+///   step.with(retry: RetryPolicy(attempts: 5, delay: .seconds(1)))
+/// }
+/// let flow = Flow("publish") { patient(UploadOp()) }
+/// ```
 public protocol OpConvertible {
   /// Returns the op. A typed op makes a new one at each call.
   func makeOp() -> Op

@@ -1,4 +1,8 @@
 /// The treatment of an op of a kept run that an earlier process may have executed already.
+///
+/// ```swift
+/// let flow = Flow("order") { UploadOp().makeOp().with(effect: .once) }
+/// ```
 public enum OpEffect: String, CaseIterable, Sendable {
   /// It is executed again, with the same key.
   case `repeat`

@@ -98,6 +98,10 @@ public final class OpReplacements {
 }
 
 /// The replacement of a machine's step.
+///
+/// ```swift
+/// loop.replacements = OpReplacements([:], steps: ["amount": .value(.integer(50))])
+/// ```
 public enum StepReplacement {
   /// An op, flow or machine, with the state as its data.
   case op(Op)

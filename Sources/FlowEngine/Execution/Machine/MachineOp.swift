@@ -4,7 +4,12 @@
 /// results and states. A machine never changes after it is made, and all its executions share its
 /// functions.
 ///
-/// Source: the seed's `Flow` (FlowKit).
+/// ```swift
+/// for finding in machine.op.check() { print(finding.message) }
+/// print(machine.op.mermaid())
+/// ```
+///
+/// Source: FlowKit's `Flow`.
 public final class MachineOp: Op {
   /// How many transitions a run may make, unless the machine sets another number.
   public static let defaultMaxTransitions = MachineDefinition.defaultMaxTransitions
@@ -173,6 +178,16 @@ public final class MachineOp: Op {
 }
 
 /// The decision after a step of a machine.
+///
+/// ```swift
+/// switch try await machine.transition(
+///   after: .amount, result: .amount(50), state: .country("DE"))
+/// {
+/// case .go(let transition, let state): print(transition, state)
+/// case .finish(let transfer): print(transfer)
+/// case .retry: print("once more")
+/// }
+/// ```
 public enum MachineDecision<Step, State, Output> {
   /// A transition, with the new state.
   case go(MachineTransition<Step>, State)

@@ -205,6 +205,10 @@ extension Run {
   /// the run takes it if this one doesn't. Called on the thread of the run's loop, which it blocks for at most five seconds
   /// while another process writes into the store.
   ///
+  /// ```swift
+  /// try run.send("approved", .boolean(true))
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the message.
   ///   - value: The value.

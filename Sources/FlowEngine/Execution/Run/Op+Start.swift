@@ -67,6 +67,10 @@ extension Flow {
   ///
   /// Tables, including nested ones, are copied for each run, so that a run's changes don't reach
   /// other runs.
+  ///
+  /// ```swift
+  /// let run = makeUploadFlow().data(["images": ["cat.png", "dog.png"]]).start(on: loop)
+  /// ```
   @discardableResult
   public func data(_ data: InitialData) -> Flow {
     for (name, value) in data.entries { self.data(name, value) }

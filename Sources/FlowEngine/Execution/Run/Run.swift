@@ -136,6 +136,12 @@ public final class Run: FlowTask<DataBucket> {
   ///
   /// As `value`, without `await`. `waitUntilEnd()` leaves the run's error to be read.
   ///
+  /// ```swift
+  /// func upload() throws -> String? {
+  ///   try makeUploadFlow().start(on: loop).wait().string("url")
+  /// }
+  /// ```
+  ///
   /// - Returns: The run's data.
   /// - Throws: The run's error when it failed or was cancelled. A run that nothing can make end fails as
   ///   `stalled`.

@@ -4,6 +4,10 @@
 /// `attempt` if it isn't the first; `worker`; `duration` in seconds at an end; `error.type`, the kind of a
 /// failure. In a distributed trace, `trace_id` and `span_id` are those of the spans. A run that an op has
 /// started counts as an op. Add the sink to `FlowEventLoop.eventSinks` for all runs of a loop, or give it to one run.
+///
+/// ```swift
+/// loop.eventSinks.append(RunLogSink(logger, source: "jobs"))
+/// ```
 public final class RunLogSink: RunSink, RecordSink {
   private let logger: any RunLogger
   private let source: String
@@ -178,6 +182,11 @@ public protocol RunLogger {
 }
 
 /// The severity of a log message. The raw values are those of `Logger.Level` of swift-log.
+///
+/// ```swift
+/// let isVerbose = ProcessInfo.processInfo.environment["DEBUG"] != nil
+/// let minimumLevel: RunLogLevel = isVerbose ? .debug : .warning
+/// ```
 public enum RunLogLevel: String, Sendable, CaseIterable, Comparable {
   /// Values that are set, progress and waits.
   case trace

@@ -15,6 +15,10 @@
 /// An outcome is `succeeded`, `failed` or `cancelled`. Runs are those that no op has started; runs that an op
 /// starts, and flows within flows, count as ops. Items of a group have the name of their op. Add it to
 /// `FlowEventLoop.eventSinks` for all runs of a loop, or give it to one run.
+///
+/// ```swift
+/// loop.eventSinks.append(RunMetricsSink(metrics))
+/// ```
 public final class RunMetricsSink: RunSink, RecordSink {
   private let metrics: any RunMetrics
   private var runs = SinkRuns()

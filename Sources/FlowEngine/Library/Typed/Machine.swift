@@ -15,7 +15,7 @@
 /// Steps and events are named by their `String(describing:)`. All functions may wait. Confined to
 /// the loop's thread, as every op is.
 ///
-/// Source: the seed's `Flow` (FlowKit).
+/// Source: FlowKit's `Flow`.
 public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible {
   /// The machine as an op. In a flow it starts with the result of `takingState` for the data, and
   /// stores the result of `givingData` for its own result there.
@@ -271,7 +271,14 @@ extension DeclarativeTransitionProvider: KnownTransitions {
 ///
 /// It can be called directly, without a machine. A machine made with it also draws and checks them.
 ///
-/// Source: the seed's `DeclarativeTransitionProvider` (FlowKit).
+/// ```swift
+/// let provider = DeclarativeTransitionProvider(TransferDSL.dsl)
+/// let next = try await provider.transition(
+///   from: .amount, result: .amount(50), state: .country("DE"))
+/// print(next == .forward(to: .tariffs))
+/// ```
+///
+/// Source: FlowKit's `DeclarativeTransitionProvider`.
 public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: TransitionProvider {
   let dsl: MachineDSL<Builder>
   let transitions: NamedTransitions<Builder.Step, Builder.Event>

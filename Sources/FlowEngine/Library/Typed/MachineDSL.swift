@@ -1,4 +1,4 @@
-/// The steps and transitions of a machine as they are written, in the terms of the seed.
+/// The steps and transitions of a machine as they are written, in the terms of FlowKit.
 ///
 /// ```swift
 /// struct TransferDSL: MachineDSLBuilder {
@@ -26,7 +26,7 @@
 ///
 /// It is Sendable when its steps and events are.
 ///
-/// Source: the seed's `FlowDSL` (FlowKit).
+/// Source: FlowKit's `FlowDSL`.
 public struct MachineDSL<Builder: MachineDSLBuilder> {
   let parts: [MachineDSLPart<Builder>]
 
@@ -46,7 +46,20 @@ public struct MachineDSL<Builder: MachineDSLBuilder> {
 /// A type in which a machine's transitions are written: it knows the types, so that steps and
 /// events can be written as `.amount`.
 ///
-/// Source: the seed's `FlowDSLBuilder` (FlowKit).
+/// ```swift
+/// struct Door: MachineDSLBuilder {
+///   typealias Step = MyStep
+///   typealias StepResult = MyResult
+///   typealias State = MyState
+///   enum Event { case refused }
+///
+///   static var dsl: MachineDSL<Self> {
+///     MachineDSL { step(.amount) { on(.refused) { stay() } } }
+///   }
+/// }
+/// ```
+///
+/// Source: FlowKit's `FlowDSLBuilder`.
 public protocol MachineDSLBuilder {
   /// The type of the steps.
   associatedtype Step: Hashable
@@ -116,6 +129,13 @@ extension MachineDSLPart: Sendable where Builder.Step: Sendable, Builder.Event: 
 extension MachineDSLHandler: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
 
 /// A part of a `MachineDSL`.
+///
+/// ```swift
+/// func screens(_ steps: [MyStep]) -> [MachineDSLPart<TransferDSL>] {
+///   steps.map { TransferDSL.step($0) }
+/// }
+/// let dsl = MachineDSL { for screen in screens([.amount, .tariffs]) { screen } }
+/// ```
 public enum MachineDSLPart<Builder: MachineDSLBuilder> {
   /// The function that derives events from results.
   case emitter(Builder.Emitter)
@@ -126,6 +146,16 @@ public enum MachineDSLPart<Builder: MachineDSLBuilder> {
 }
 
 /// One transition after a step.
+///
+/// ```swift
+/// let failed: MachineDSLHandler<TransferDSL> = TransferDSL.on(.error) {
+///   TransferDSL.forward(to: .alert)
+/// }
+/// let dsl = MachineDSL {
+///   TransferDSL.step(.amount) { failed }
+///   TransferDSL.step(.tariffs) { failed }
+/// }
+/// ```
 public struct MachineDSLHandler<Builder: MachineDSLBuilder> {
   let event: Builder.Event?
   let transition: MachineTransition<Builder.Step>
@@ -157,7 +187,7 @@ extension MachineDSL {
   /// The steps and transitions in DOT, the language of Graphviz, as those of a machine made with them; see
   /// `MachineOp.dot`.
   ///
-  /// Source: the seed's `DOTBuilder` (FlowKit).
+  /// Source: FlowKit's `DOTBuilder`.
   public func dot(_ options: MachineDOTOptions = MachineDOTOptions()) -> ByteString {
     let transitions = DeclarativeTransitionProvider(self).transitions
     let logic = TypedMachineLogic<Builder.Step, Builder.StepResult, Builder.State, Builder.State>(

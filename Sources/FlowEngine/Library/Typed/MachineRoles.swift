@@ -10,7 +10,7 @@
 /// }
 /// ```
 ///
-/// Source: the seed's `TransitionNavigator` (FlowKit).
+/// Source: FlowKit's `TransitionNavigator`.
 public protocol TransitionNavigator<Step, StepResult, State> {
   /// The type of the steps.
   associatedtype Step: Hashable
@@ -46,7 +46,7 @@ public protocol TransitionNavigator<Step, StepResult, State> {
 /// }
 /// ```
 ///
-/// Source: the seed's `StateReducer` (FlowKit).
+/// Source: FlowKit's `StateReducer`.
 public protocol StateReducer<StepResult, State, Output> {
   /// The type of the results of steps.
   associatedtype StepResult
@@ -71,7 +71,7 @@ public protocol StateReducer<StepResult, State, Output> {
 /// }
 /// ```
 ///
-/// Source: the seed's `TransitionProvider` (FlowKit).
+/// Source: FlowKit's `TransitionProvider`.
 public protocol TransitionProvider<Step, StepResult, State> {
   /// The type of the steps.
   associatedtype Step: Hashable
@@ -87,6 +87,12 @@ public protocol TransitionProvider<Step, StepResult, State> {
 }
 
 /// A reducer that is a closure.
+///
+/// ```swift
+/// let reducer = DeclarativeStateReducer<MyResult, MyState, Transfer> { state, result in
+///   if case .tariffs = result { .finish(Transfer()) } else { .continue(state) }
+/// }
+/// ```
 public struct DeclarativeStateReducer<StepResult, State, Output>: StateReducer {
   private let body:
     nonisolated(nonsending) (State, StepResult) async throws -> Reduction<State, Output>
@@ -136,6 +142,13 @@ public struct DeclarativeNavigator<Step: Hashable, StepResult, State>: Transitio
 }
 
 /// Performs one step, for a `DeclarativeNavigator`.
+///
+/// ```swift
+/// let navigator = DeclarativeNavigator<MyStep, MyResult, MyState> {
+///   Perform(.amount) { state, _ in .amount(try await askAmount(state)) }
+///   Perform(.tariffs, ScaleOp(), result: { _ in .tariffs })
+/// }
+/// ```
 public struct Perform<Step: Hashable, StepResult, State> {
   /// The work of a step, from the state at that time and the machine's execution; may wait.
   public typealias Body =

@@ -75,6 +75,17 @@ public struct OpData<Definition: OpDefinition> {
 /// The data of one execution of a `ConcurrentTypedOp`, in the form of `OpData`.
 ///
 /// It is a separate value: outputs are stored in the data bucket when the op has succeeded.
+///
+/// ```swift
+/// struct LengthOp: ConcurrentTypedOp {
+///   let text = Input<String>("text")
+///   let length = Output<Int>("length")
+///
+///   @concurrent func run(_ data: inout ConcurrentOpData<Self>) async throws {
+///     data.length = data.text.count
+///   }
+/// }
+/// ```
 @dynamicMemberLookup
 public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
   /// The trace at the span of this op, for what it starts; see `OpContext.traceContext`.

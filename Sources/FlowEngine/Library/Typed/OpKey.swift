@@ -1,4 +1,8 @@
 /// A key that a typed op declares: an `Input` or an `Output`.
+///
+/// ```swift
+/// for key in ScaleOp().declaredKeys { print(key.name, key.typeName) }
+/// ```
 public protocol OpKey: Sendable {
   /// Its name in the data bucket.
   var name: ByteString { get }

@@ -3,6 +3,16 @@
 /// Conform to `TypedOp`, `AsyncTypedOp` or `ConcurrentTypedOp`, which determine how the op runs.
 /// Inputs and outputs are stored properties of type `Input` and `Output`; other stored properties
 /// are the op's arguments.
+///
+/// ```swift
+/// struct ShrinkOp: TypedOp {
+///   let width = Input<Int>("width")
+///   let half = Output<Int>("half")
+///   var configuration: OpConfiguration { OpConfiguration(doc: "Halves an image.") }
+///
+///   func run(_ data: OpData<Self>) { data.half = data.width / 2 }
+/// }
+/// ```
 public protocol OpDefinition: OpConvertible {
   /// Its name and policies; by default the name of the type, and no policies.
   var configuration: OpConfiguration { get }

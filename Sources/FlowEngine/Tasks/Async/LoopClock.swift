@@ -10,6 +10,12 @@
 /// it has nothing else to do. A sleep lasts as long as nobody turns the loop, and ends when the loop is shut down.
 public struct LoopClock: Clock {
   /// A time of the clock.
+  ///
+  /// ```swift
+  /// let began = loop.clock.now
+  /// try await loop.sleep(for: .seconds(1))
+  /// print(began.duration(to: loop.clock.now))
+  /// ```
   public struct Instant: InstantProtocol {
     /// Nanoseconds since the clock's start, as `FlowEventLoop.now()` has them.
     public let nanoseconds: Int64

@@ -1,4 +1,8 @@
 /// The form of a machine's graph in DOT; by default FlowKit's.
+///
+/// ```swift
+/// print(TransferDSL.dsl.dot(MachineDOTOptions(direction: .topToBottom, shape: "ellipse")))
+/// ```
 public struct MachineDOTOptions: Sendable {
   /// The direction of the graph.
   public enum Direction: String, Sendable, CaseIterable {
@@ -19,7 +23,7 @@ public struct MachineDOTOptions: Sendable {
   /// The shape of the nodes: one that Graphviz knows.
   public var shape: String
 
-  /// Makes options; by default those of the seed.
+  /// Makes options; by default FlowKit's.
   public init(
     isStrict: Bool = true, direction: Direction = .leftToRight, shape: String = "box"
   ) {
@@ -37,7 +41,7 @@ extension MachineOp {
   /// one. If a function provides the transitions, only the steps are known. The text ends in one
   /// line break.
   ///
-  /// Source: the seed's `DOTBuilder` (FlowKit).
+  /// Source: FlowKit's `DOTBuilder`.
   public func dot(_ options: MachineDOTOptions = MachineDOTOptions()) -> ByteString {
     MachineGraph(blueprint).dot(options)
   }

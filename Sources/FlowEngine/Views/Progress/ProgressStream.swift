@@ -1,6 +1,12 @@
 internal import Synchronization
 
 /// How far a run is, as `ProgressStream` reports it. Texts have no secrets.
+///
+/// ```swift
+/// for await progress in run.progressStream() {
+///   print(progress.op, "\(Int((progress.fraction ?? 0) * 100)) %")
+/// }
+/// ```
 public struct RunProgress: Sendable, Equatable {
   /// The part of the run that is done, from 0 to 1; nil if that isn't known.
   ///

@@ -251,6 +251,11 @@ extension Run {
   /// The run as a report in Markdown: its numbers, its problems merged by op and message, what it waited
   /// for, and its ops. Of a pending run it describes what has happened so far.
   ///
+  /// ```swift
+  /// try run.waitUntilEnd()
+  /// if run.state != .succeeded { print(run.report()) }
+  /// ```
+  ///
   /// - Returns: Text without secrets, which ends in a newline.
   public func report() -> ByteString { RunReport.text(of: RunSpans(self)) }
 }

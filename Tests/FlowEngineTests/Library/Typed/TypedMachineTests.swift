@@ -1,7 +1,7 @@
 import FlowEngine
 import Testing
 
-// The seed's example, in Swift.
+// FlowKit's example, in Swift.
 
 private enum TransferStep {
   case amount, invalidAmount, tariffs, confirmation, success, alert, finish
