@@ -271,10 +271,10 @@ local function check_length(path, unit, report)
   end
 end
 
--- Pages and annotations, but no lists of changes or of tests.
+-- Pages, annotations and comments of sources, but no lists of changes or of tests.
 local function is_read(path)
-  return (path:find "%.md$" or path:find "%.d%.lua$")
-    and not path:find "CHANGELOG" and not path:find "Specification"
+  return (path:find "%.md$" or path:find "%.d%.lua$" or path:find "%.swift$")
+    and not path:find "^Tests/" and not path:find "CHANGELOG"
 end
 
 -- Reports each refused phrase in a file, and each long sentence of a page.

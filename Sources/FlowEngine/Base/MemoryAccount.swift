@@ -1,8 +1,7 @@
 internal import Synchronization
 
-/// Counts the bytes that Swift holds for the scripts of a loop: large texts, whatever holds them, the logs of
-/// runs, the outputs that groups collect, those of programs, what comes from outside and nobody has taken, the
-/// steps of flows, tasks, and the names of keys. A loop has one only if something limits them.
+/// Counts the bytes that Swift holds for the scripts of a loop: large texts, the logs of runs, outputs of groups and
+/// programs, the steps of flows, tasks, and the names of keys. Input that nobody has taken yet counts, too. A loop has one only if something limits them.
 ///
 /// The count is approximate: other small objects and texts aren't in it.
 package final class MemoryAccount {

@@ -53,8 +53,8 @@ public final class FlowHTTPClient {
   }
 
   /// A request with what the client adds to it. A whole URL of another origin than the base gets
-  /// neither the credentials of the client nor its lines that are secret or for one server only, such
-  /// as `Authorization` and `Cookie`.
+  /// neither the credentials of the client nor its secret lines. It gets no lines for one server only,
+  /// such as `Authorization` and `Cookie`.
   package func completing(
     _ request: FlowHTTPRequest, hiding secrets: SecretTexts
   ) -> FlowHTTPRequest {

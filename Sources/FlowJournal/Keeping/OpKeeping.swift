@@ -362,8 +362,8 @@ extension OpRecord {
 
 /// Which ops of a kept run are executed.
 ///
-/// A name is the one of an op (`UploadOp`), of an item (`UploadOp #40`) or of a step of a machine (`order.pay`), or
-/// a path of such names, from anywhere on (`publish/UploadOp #40`). It stands for all that executes within the op,
+/// A name is an op's (`UploadOp`), an item's (`UploadOp #40`) or a step's of a machine (`order.pay`), or a path of such
+/// names, from anywhere on (`publish/UploadOp #40`). It stands for all that executes within the op,
 /// too.
 package enum OpChoice {
   /// Those that aren't known to have finished with the same code and inputs.

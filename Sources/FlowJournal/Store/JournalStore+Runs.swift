@@ -66,8 +66,8 @@ extension JournalStore {
   ///     to this one from now on.
   ///   - loop: The loop on which the run's records are written and callbacks run.
   /// - Returns: The run with its records; nil when the script has no unfinished run.
-  /// - Throws: A `FlowError`; its `storeProblem` is `held` when a process is executing the run, `missing`
-  ///   when there is no run of that id for the script, `damaged` when a record isn't what was written.
+  /// - Throws: A `FlowError`; its `storeProblem` is `held` when a process is executing the run, and `missing`
+  ///   when the script has no run of that id; `damaged` when a record isn't what was written.
   package func resume(
     _ id: ByteString?, script: ByteString, on loop: FlowEventLoop
   ) throws(FlowError) -> KeptRun? {

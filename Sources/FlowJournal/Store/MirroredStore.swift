@@ -73,8 +73,8 @@ package final class MirroredStore {
   ///   - id: The id of the run; nil for the last one of the script that isn't finished.
   ///   - loop: The loop on which the run's records are written and callbacks run.
   /// - Returns: The run with its records; nil when the script has no unfinished run.
-  /// - Throws: A `FlowError`; its `storeProblem` is `held` when a process is executing the run, `missing`
-  ///   when there is no run of that id for the script, `damaged` when a record isn't what was written.
+  /// - Throws: A `FlowError`; its `storeProblem` is `held` when a process is executing the run, and `missing`
+  ///   when the script has no run of that id; `damaged` when a record isn't what was written.
   package func resume(_ id: ByteString?, on loop: FlowEventLoop) throws(FlowError) -> KeptRun? {
     let found = if let id { try entry(id) } else { try lastUnfinished() }
     guard let entry = found else { return nil }

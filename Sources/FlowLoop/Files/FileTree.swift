@@ -38,8 +38,8 @@ extension FileTreeVisitor {
 
 /// A tree of folders of any depth.
 ///
-/// A walk opens each folder from the one above it, by its name: so a path may be longer than the
-/// system's limit, no link is followed, and nobody can lead the walk out of the tree by replacing a
+/// A walk opens each folder from the one above it, by its name. So a path may be longer than the
+/// system's limit, and no link is followed. Nobody can lead the walk out of the tree by replacing a
 /// folder with a link. It needs one descriptor at a time and returns upwards by `..`,
 /// after which it compares the identity of the folder with the one from which it came.
 struct FileTree {

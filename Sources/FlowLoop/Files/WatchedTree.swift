@@ -2,9 +2,9 @@ internal import FlowSystem
 
 /// The files of a watch, as far as it knows them: which exist, and what each report of the system means.
 ///
-/// A state without a descriptor: reports go in, changes and requests come out. Knowing the files makes it
-/// possible to leave out what a scan has reported already, to tell a new file from one that
-/// replaces another, and to find out what has happened after reports were lost.
+/// A state without a descriptor: reports go in, changes and requests come out. It knows the files. So it
+/// leaves out what a scan has reported already, tells a new file from one that replaces another, and
+/// finds out what has happened after reports were lost.
 struct WatchedTree {
   /// The path that was given, of a folder or of a file.
   let path: ByteString

@@ -139,8 +139,8 @@ extension ScriptHost {
   ///   - isInsecure: Whether servers of other computers may be reached without TLS.
   ///   - shared: Absolute paths of folders that all nodes have: files below them aren't sent.
   ///   - key: A random text that the nodes have in `FLOWLUA_REMOTE_KEY`, with which messages are sealed; nil for none.
-  /// - Throws: A `FlowError` of kind `usage` for a URL, a folder or a key that can't be used, for a connection that would
-  ///   have to be secure, and after the first op has started.
+  /// - Throws: A `FlowError` of kind `usage` for a wrong URL, folder or key, for a connection that has to be secure, and
+  ///   after the first op has started.
   public func useRemote(
     _ url: String, timeout: Duration = .seconds(60), isInsecure: Bool = false,
     shared: [String] = [],

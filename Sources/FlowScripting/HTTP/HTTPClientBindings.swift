@@ -194,8 +194,8 @@ enum HTTPOpBindings {
 
 /// Keys by which servers recognize a repeated request.
 ///
-/// The n-th key of an op is the same in each of its attempts, and in each attempt of the flows and ops that
-/// enclose it, so that a retry doesn't do twice what a server has done already.
+/// The n-th key of an op is equal in each of its attempts, and in each attempt of the flows and ops that
+/// enclose it. So a retry doesn't do again what a server has done already.
 enum IdempotencyKeys {
   /// The next key of an op's attempt, or one of its own.
   static func make(for context: OpContext?) -> ByteString {

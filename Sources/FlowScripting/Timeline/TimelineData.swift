@@ -61,8 +61,8 @@ struct TimelineData {
 
   // MARK: Text
 
-  /// Appends the run, with the name of the script that started it, if that is known, its id in the store if it is
-  /// kept, and the text of its summary.
+  /// Appends the run with the text of its summary; with the name of the script that started it, if that is known, and
+  /// its id in the store if it is kept.
   func append(
     to text: inout JSONText, place: ByteString, keptRun: ByteString?, summary: ByteString
   ) {

@@ -7,8 +7,8 @@ extension LuaVM {
   /// equal bytes mean equal code.
   ///
   /// The form contains the function's bytecode without lines, names of locals and other debug
-  /// information, the values of its upvalues, the functions among these and in tables, and the globals
-  /// that have the names of its constants. Values that have no content to compare count by their type.
+  /// information. It also contains the values of its upvalues, the functions among these and in tables,
+  /// and the globals that have the names of its constants. Values that have no content to compare count by their type.
   /// The bytes contain the text of secrets: they are for hashing only.
   ///
   /// - Parameters:

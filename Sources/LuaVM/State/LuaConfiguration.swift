@@ -148,8 +148,8 @@ package struct LuaMechanisms: OptionSet, Sendable {
   package static let dumpLayout = LuaMechanisms(rawValue: UInt32(FLOWLUA_DUMP_LAYOUT))
 }
 
-/// Functions that are called around the use of the terminal by `print`, `io.write` and similar
-/// functions, on the thread that runs the script, so that a status line can be removed.
+/// Functions that `print`, `io.write` and similar functions call around their use of the terminal, to
+/// remove a status line. They are called on the thread that runs the script.
 package struct LuaOutputGuard: Sendable {
   /// Called before each use.
   package let hide: @convention(c) @Sendable () -> Void
@@ -173,8 +173,8 @@ package struct LuaOutputGuard: Sendable {
 /// Memory that several states share, each on a thread of its own: what they hold together, with what is held
 /// outside of them for their scripts, stays within one limit.
 ///
-/// A state with a limit of its own takes part. It takes room in steps of 64 KiB and returns what it doesn't
-/// need, so that the sum of what the states have taken is at most a few steps more than what they hold.
+/// A state with a limit of its own takes part. It takes room in steps of 64 KiB and returns the rest.
+/// So the states together have taken at most a few steps more than they hold.
 // Unchecked: the C side is atomic.
 package final class LuaMemoryBudget: @unchecked Sendable {
   let budget: OpaquePointer

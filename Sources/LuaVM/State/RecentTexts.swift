@@ -2,8 +2,8 @@ internal import FlowSystem
 
 /// The short texts that were copied from a state last.
 ///
-/// A text that is copied again shares the bytes of its first copy, so that an op which sets a text that it has got,
-/// or one of a few constants, allocates nothing: that is 6 % of a step with strings. Confined to the thread of the
+/// A text that is copied again shares the bytes of its first copy. So an op that sets a text that it has got, or one
+/// of a few constants, allocates nothing: that is 6 % of a step with strings. Confined to the thread of the
 /// state.
 struct RecentTexts: ~Copyable {
   /// The length of the longest text that is kept: such texts are the same object in Lua wherever they occur.

@@ -192,8 +192,8 @@ struct ExecutionCounts {
     sum += 1
   }
 
-  /// Where the count of a position is: the place of the scope itself comes first, then the first step, the first final
-  /// step, the second step and so on, as the positions of final steps have the highest bit (`Blueprint.finallyBit`).
+  /// Where the count of a position is. First comes the place of the scope itself, then the first step, the first final
+  /// step, the second step and so on: the positions of final steps have the highest bit (`Blueprint.finallyBit`).
   private static func index(of position: UInt32) -> Int {
     Int((position << 1 | position >> 31) &+ 1)
   }

@@ -112,8 +112,8 @@ package struct LoggedWork: Sendable {
   package var title: ByteString { method.map { "\($0) \(subject)" } ?? subject }
 }
 
-// A record has the end of a work as its time, the duration as the second payload, the numbers and the outcome
-// as bits of the key, and the rest as one text.
+// A record has the end of a work as its time, and the duration as the second payload. The numbers and the outcome
+// are bits of the key, the rest is one text.
 extension LoggedWork {
   /// The bits of a record's key: status 16, signal 8, outcome 2, and whether there is a status.
   var key: UInt32 {

@@ -3,7 +3,7 @@ internal import FlowSystem
 /// Texts to search for in other texts: those of secrets, indexed by their first four bytes.
 ///
 /// A text is searched byte by byte. The hash of the last four bytes is looked up in a table of
-/// bits, which is kept so large that hardly any bits are set other than those of secrets.
+/// bits. The table is so large that hardly any bits are set other than those of secrets.
 struct SecretPatterns {
   /// Only this many bytes from the start of a longer secret are kept. In a text that repeats itself
   /// as the secret does, so many bytes are compared at each position: with 4,096 a line of 1 MB

@@ -25,8 +25,8 @@ extension FlowValue: Codable {
   /// Encodes the content. Other encoders than `FlowValueEncoder` write a table at each place that refers to it, so a
   /// few shared tables may become any amount of output.
   ///
-  /// - Throws: An `EncodingError` for a value that has no such form, for tables nested deeper than 200 levels, and for
-  ///   content beyond the limit `CodingUserInfoKey.flowValueSizeLimit`, as soon as the encoder reaches the limit.
+  /// - Throws: An `EncodingError` for a value that has no such form, and for tables nested deeper than 200 levels. Also
+  ///   as soon as the content exceeds the limit `CodingUserInfoKey.flowValueSizeLimit`.
   public func encode(to encoder: any Encoder) throws {
     if encoder is ValueEncoding {
       var container = encoder.singleValueContainer()

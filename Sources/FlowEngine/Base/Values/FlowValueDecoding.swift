@@ -342,9 +342,9 @@ public struct FlowValueDecoder {
 
   /// The Swift value of a value.
   ///
-  /// - Throws: A `DecodingError` with the path of the part that isn't as the type wants it, what was
-  ///   expected and the type of what is there, or an error of the type itself. It shows no content
-  ///   of the value.
+  /// - Throws: A `DecodingError` with the path of the part that isn't as the type wants it, the expected
+  ///   type and the type of the value there. It shows no content of the value. Or an error of the type
+  ///   itself.
   public func decode<Content: Decodable>(
     _ type: Content.Type = Content.self, from value: FlowValue
   ) throws -> Content {

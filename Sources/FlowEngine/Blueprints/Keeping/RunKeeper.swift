@@ -2,8 +2,8 @@
 /// them again.
 ///
 /// Called on the loop's thread; must not wait. The engine asks it about each op that a kept run executes,
-/// except final steps, about the steps of machines that functions perform, and about the items that a group hands
-/// out. An op has finished only when its `KeptExecution` says that it is kept.
+/// but not about final steps. It also asks about steps of machines that functions perform, and about the items that a
+/// group hands out. An op has finished only when its `KeptExecution` says that it is kept.
 package protocol RunKeeper: AnyObject {
   /// The id of the run in the store; nil when nothing is kept.
   var runID: ByteString? { get }

@@ -152,9 +152,9 @@ public class Op {
   ///
   /// For a flow the result is a separate flow, like a copy.
   ///
-  /// `undo` undoes the op after it has succeeded. When an attempt at a flow ends with an error, the undos of all that had
-  /// succeeded in it are executed one after another before the final steps, in the reverse order of the ends: of ops, of
-  /// items of groups, and of the ops of nested flows, machines and decorators. A context with the name, index and attempt
+  /// `undo` undoes the op after it has succeeded. When an attempt at a flow ends with an error, the engine
+  /// executes the undos of all that had succeeded in it. That is before the final steps, in the reverse order of the
+  /// ends: of ops, of items of groups, and of the ops of nested flows, machines and decorators. A context with the name, index and attempt
   /// of the op reads the flow's data, or those of the item. No stop reaches them: after a stop all undos and final steps of
   /// a flow together have its `grace`. The error of an undo is one of `Run.lateErrors`, and the other undos are executed
   /// nevertheless.

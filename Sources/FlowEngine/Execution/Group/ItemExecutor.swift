@@ -14,7 +14,7 @@ package protocol ItemExecutorOwner: AnyObject {
 
 /// Executes items of another loop's group on this loop. Workers use it.
 ///
-/// Each item has an execution of its own, as items of a group of this loop have, so that the engine itself
+/// Each item has an execution of its own, as items of a group of this loop have. So the engine itself
 /// checks declarations and handles tasks, cleanups, waits and cancellation. A log keeps the events
 /// until the owner takes them, to append them to the group's log.
 package final class ItemExecutor {

@@ -89,9 +89,9 @@ public final class LoopService: Sendable {
 
   /// Runs the operation until it returns or throws.
   ///
-  /// After `shutdown()`, when the grace is over or nothing runs any more, and as soon as the calling task is
-  /// cancelled, it first stops everything on the loop and waits until all cleanups have run. Ops that ignore a stop are cut off after `FlowEventLoop.gracePeriod`,
-  /// cleanups after `FlowEventLoop.cleanupGrace`. Call it once.
+  /// It ends after `shutdown()`, when the grace is over or nothing runs any more, and as soon as the calling task is
+  /// cancelled. First it stops everything on the loop, and waits until all cleanups have run. It cuts off ops that
+  /// ignore a stop after `FlowEventLoop.gracePeriod`, cleanups after `FlowEventLoop.cleanupGrace`. Call it once.
   ///
   /// - Throws: The error of the operation, unless it is about the stop; `CancellationError` when the calling
   ///   task was cancelled, or the loop is shut down.

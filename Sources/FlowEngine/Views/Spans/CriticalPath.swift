@@ -1,8 +1,8 @@
 /// The waits of a run: the executions that determined its duration, one after another.
 ///
 /// It is found from the end of the run backwards. Before the end of a flow or group comes the child that
-/// ended last; before the start of an item comes the item whose end made room for it, and before a step of a graph, of
-/// several that ended at that time, one that it waited for. The times of all parts add up to the duration of the run.
+/// ended last. Before the start of an item comes the item whose end made room for it. Before a step of a graph comes
+/// one that it waited for, of several that ended at that time. The times of all parts add up to the duration of the run.
 package struct CriticalPath {
   package enum Kind: Hashable {
     /// Ops were executed.

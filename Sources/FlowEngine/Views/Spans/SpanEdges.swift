@@ -32,8 +32,8 @@ extension SpanReader {
 /// How much earlier a run could have ended.
 ///
 /// The run is executed once more in thought, in the order of its log: each span starts as long after its causes as it did,
-/// and takes as long. Causes are the steps before in a graph, the results that passed to an item, and otherwise all that
-/// had ended before in the flow or group around it, as that made room.
+/// and takes as long. Causes are the steps before in a graph, and the results that passed to an item. Other spans wait for
+/// all that had ended before in the flow or group around them, as that made room.
 struct RunSavings {
   private let run: RunSpans
   private var before: [Int32: [Int32]] = [:]
