@@ -273,7 +273,7 @@ end
 
 -- Pages, annotations and comments of sources, but no lists of changes or of tests.
 local function is_read(path)
-  return (path:find "%.md$" or path:find "%.d%.lua$" or path:find "%.swift$")
+  return (path:find "%.md$" or path:find "%.d%.lua$" or path:find "%.swift$" or path:find "%.1$")
     and not path:find "^Tests/" and not path:find "CHANGELOG"
 end
 
