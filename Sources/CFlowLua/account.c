@@ -64,20 +64,26 @@ static size_t place_of(const flowlua_state *state, const void *block) {
   return place;
 }
 
-/// Makes room for one more; false without memory.
-static bool make_place(flowlua_state *state) {
-  if (state->counted_count + 1 <= state->counted_capacity / 4 * 3) return true;
-  size_t old_capacity = state->counted_capacity;
-  size_t capacity = old_capacity == 0 ? FIRST_CAPACITY : old_capacity * 2;
+/// Gives the index so many places; false without memory. It is a part of the state's memory.
+static bool set_capacity(flowlua_state *state, size_t capacity) {
   counted_block *made = flowlua_zeroed_own(capacity * sizeof *made);
   if (made == NULL) return false;
   counted_block *old = state->counted;
+  size_t old_capacity = state->counted_capacity;
   state->counted = made;
   state->counted_capacity = capacity;
+  state->memory_used += capacity * sizeof *made - old_capacity * sizeof *made;
   for (size_t i = 0; i < old_capacity; i++)
     if (old[i].block != NULL) made[place_of(state, old[i].block)] = old[i];
   free(old);
   return true;
+}
+
+/// Makes room for one more; false without memory.
+static bool make_place(flowlua_state *state) {
+  if (state->counted_count + 1 <= state->counted_capacity / 4 * 3) return true;
+  return set_capacity(
+      state, state->counted_capacity == 0 ? FIRST_CAPACITY : state->counted_capacity * 2);
 }
 
 static void add_block(
@@ -112,10 +118,10 @@ static void remove_at(flowlua_state *state, size_t place) {
 bool flowlua_account_allows(flowlua_state *state, size_t more) {
   flowlua_account *account = state->account;
   bool fits = account->used <= account->limit && more <= account->limit - account->used;
-  if (fits && make_place(state)) return true;
-  account->has_refused = true;
-  return false;
+  return fits && make_place(state);
 }
+
+void flowlua_note_refusal(flowlua_account *account, bool is_own) { account->has_refused = is_own; }
 
 void flowlua_count_resized(
     flowlua_state *state, const void *before, size_t held, const void *block, size_t size) {
@@ -142,5 +148,10 @@ void flowlua_count_resized(
 
 void flowlua_uncount_block(flowlua_state *state, const void *block) {
   size_t place = place_of(state, block);
-  if (state->counted[place].block != NULL) remove_at(state, place);
+  if (state->counted[place].block == NULL) return;
+  remove_at(state, place);
+  // Without memory for a smaller index, the large one stays.
+  if (state->counted_capacity > FIRST_CAPACITY
+      && state->counted_count < state->counted_capacity / 8)
+    set_capacity(state, state->counted_capacity / 2);
 }

@@ -163,6 +163,7 @@ static bool is_refused(flowlua_state *state, const void *block, size_t held, siz
   }
   bool is_allowed = state->account == NULL || flowlua_account_allows(state, size - held);
   if (is_allowed && fits(state, size - held)) return false;
+  if (state->account != NULL) flowlua_note_refusal(state->account, !is_allowed);
   state->refused = true;
   return true;
 }

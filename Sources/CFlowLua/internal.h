@@ -470,6 +470,8 @@ size_t flowlua_pool_size(void *block);
 // account.c
 /// Whether the account in use, which there is, allows so much more, and there is memory to count it.
 bool flowlua_account_allows(flowlua_state *state, size_t more);
+/// Notes that a block was refused to the code with the account: by the account, or by the state's own limit.
+void flowlua_note_refusal(flowlua_account *account, bool is_own);
 /// Called for a block that was `before`, NULL for a new one, and has another size now.
 void flowlua_count_resized(
     flowlua_state *state, const void *before, size_t held, const void *block, size_t size);

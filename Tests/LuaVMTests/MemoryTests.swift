@@ -295,4 +295,28 @@ struct MemoryTests {
     try host.vm.collectGarbage()
     #expect(counter.living == 0)
   }
+
+  @Test("The index of an account's blocks is a part of the state's memory, and shrinks with them")
+  func indexOfAccount() throws {
+    let vm = try LuaVM()
+    defer { vm.close() }
+    func growth(_ account: LuaAccount?) throws -> Int {
+      let before = vm.memoryUsed
+      vm.use(account)
+      defer { vm.use(nil) }
+      try vm.call(
+        vm.load("held = {} for i = 1, 100000 do held[i] = {} end", name: "=held"), as: Void.self)
+      return vm.memoryUsed - before
+    }
+    func free() throws -> Int {
+      try vm.setGlobal("held", .nil)
+      try vm.collectGarbage()
+      return vm.memoryUsed
+    }
+    let plain = try growth(nil)
+    let before = try free()
+    let account = try LuaAccount(limit: 1 << 30)
+    #expect(try growth(account) >= plain + 100_000 * 24)
+    #expect(try free() < before + (64 << 10))
+  }
 }

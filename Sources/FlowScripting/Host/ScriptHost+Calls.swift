@@ -53,7 +53,6 @@ extension ScriptHost {
     current = Current()
     let task = SpawnedTask(self, runner, [.integer(id), .reference(function)] + values)
     task.markObserved()
-    task.taskContext = TaskContext()
     // Code of a request that calls it in Swift.
     HostRequest.current?.adopt(task, self)
     calls.open[id] = task
@@ -61,7 +60,7 @@ extension ScriptHost {
       calls.open[id] = nil
       calls.end(id)
     }
-    task.begin()
+    task.beginInCallersTask()
     current = outer
     try await task.wait(cancelsTask: true)
     if let error = task.error { throw error }

@@ -17,8 +17,10 @@ class ScriptTask: ContinuationTask<FlowValue> {
   @exclusivity(unchecked) private final var fiber: Fiber?
   /// The secrets that its function has made outside of runs; nil for none.
   @exclusivity(unchecked) final var secretHolds: SecretHolds?
-  /// The task-local values that Swift code has which its function calls; nil outside of calls by async code.
-  @exclusivity(unchecked) final var taskContext: TaskContext?
+  /// See `taskContext`.
+  @exclusivity(unchecked) private final var keptContext: TaskContext?
+  /// Whether its code runs in the Swift task that has begun it.
+  @exclusivity(unchecked) private final var isInCallersTask = false
   /// See `holdOp`.
   @exclusivity(unchecked) private(set) final var op: OpContext?
 
@@ -30,12 +32,27 @@ class ScriptTask: ContinuationTask<FlowValue> {
     self.host = host
     self.function = consume function
     (makerSlot, makerGeneration) = host.currentOp.map { ($0.slot, $0.generation) } ?? (0, 0)
-    taskContext = host.currentTask?.taskContext
+    keptContext = host.currentTask?.taskContext
     super.init(on: host.loop, kind, thread)
   }
 
   // The state that a function belongs to is released with the host, if this is its last reference.
   deinit { function = nil }
+
+  /// The task-local values that Swift code has which its function calls; nil outside of calls by async code.
+  // Made when they are first needed, because they cost as much as the call of a function that never waits.
+  final var taskContext: TaskContext? {
+    if keptContext == nil, isInCallersTask { keptContext = TaskContext() }
+    return keptContext
+  }
+
+  /// Begins in a Swift task, whose task-local values its function keeps when it waits.
+  final func beginInCallersTask() {
+    isInCallersTask = true
+    begin()
+    if !isConcluded { keptContext = taskContext }
+    isInCallersTask = false
+  }
 
   /// The op in whose code the task was made, while it runs. It is kept while this task's code runs,
   /// in which the op may end.

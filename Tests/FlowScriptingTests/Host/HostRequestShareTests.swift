@@ -36,6 +36,17 @@ struct HostRequestShareTests {
       for i = 1, 500 do held[i] = ("x"):rep(1000) .. i end
       ctx:set("held", ok and -1 or #held)
     end)
+    AgainOp = flow.op("AgainOp", function(ctx)
+      local caught = pcall(function()
+        local held = {}
+        for i = 1, 1e9 do held[i] = ("x"):rep(1000) .. i end
+      end)
+      collectgarbage()
+      -- Meanwhile another one holds memory.
+      flow.sleep(0.5)
+      local held = { caught }
+      for i = 1, 900 do held[i] = ("x"):rep(1000) .. i end
+    end)
     -- The second one doesn't fit, but the traceback after it does.
     LargeOp = flow.op("LargeOp", function() return { ("x"):rep(600000), ("y"):rep(600000) } end)
     GrowOp = flow.op("GrowOp", function(ctx) for i = 1, 1e7 do grown[i] = true end end)
@@ -90,8 +101,12 @@ struct HostRequestShareTests {
     end)
     """
 
-  private func thread(began: @escaping @Sendable () -> Void = {}) async throws -> ScriptThread {
-    try await ScriptThread(permissions: .restricted, virtualClock: true) { host in
+  private func thread(
+    memoryLimit: Int? = nil, began: @escaping @Sendable () -> Void = {}
+  ) async throws -> ScriptThread {
+    try await ScriptThread(
+      permissions: .restricted, memoryLimit: memoryLimit, virtualClock: true
+    ) { host in
       try host.vm.setGlobal("began", .reference(try host.vm.makeFunction("began") { began() }))
       try host.vm.call(host.vm.load(Self.code, name: "@shares.lua"), as: Void.self)
     }
@@ -120,6 +135,24 @@ struct HostRequestShareTests {
       for other in others { #expect(try await other.value == 500) }
       let free = try await host.run(hold, data: ["kilobytes": 5_000])
       #expect(free.integer("held") == 5_000)
+    }
+    await scripts.shutdown()
+  }
+
+  @Test("A request that has caught its own limit names the host's when that refuses memory")
+  func limitOfHost() async throws {
+    let scripts = try await thread(memoryLimit: 4_000_000)
+    try await scripts.perform { host in
+      let again = host.loop.task {
+        _ = try await host.run(op(host, "AgainOp"), limits: RequestLimits(memory: 1_000_000))
+      }
+      let other = host.loop.task {
+        try await host.run(op(host, "HoldOp"), data: ["kilobytes": 2_800]).integer("held")
+      }
+      let error = await #expect(throws: FlowError.self) { try await again.value }
+      #expect(error?.kind == .memory, "\(error as Any)")
+      #expect(error?.message == "memory limit of 4000000 bytes exceeded")
+      #expect(try await other.value == 2_800)
     }
     await scripts.shutdown()
   }
