@@ -185,6 +185,16 @@ let package = Package(
       path: "examples/rules/Tests/RulesTests",
       packageAccess: false,
       swiftSettings: strictTests),
+    // For scripts/bench: the scripts' host without a bold mechanism, and calls, values and requests of Swift.
+    .executableTarget(
+      name: "BenchHost", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      path: "scripts/bench.d/host", swiftSettings: strict),
+    .executableTarget(
+      name: "BenchCalls", dependencies: ["LuaVM"], path: "scripts/bench.d/calls",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "BenchData", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      path: "scripts/bench.d/data", swiftSettings: strict),
     .testTarget(
       name: "FlowScriptingTests", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
       swiftSettings: strictTests),
@@ -214,21 +224,3 @@ let package = Package(
   // `<charconv>` converts floats; see json_numbers.h.
   cxxLanguageStandard: .cxx17
 )
-
-// scripts/bench measures what the bold mechanisms gain; nothing else builds this program.
-if Context.environment["FLOWLUA_BENCH"] != nil {
-  package.targets.append(
-    .executableTarget(
-      name: "BenchHost",
-      dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
-      path: "scripts/bench.d/host",
-      swiftSettings: strict))
-  package.targets.append(
-    .executableTarget(
-      name: "BenchCalls", dependencies: ["LuaVM"], path: "scripts/bench.d/calls",
-      swiftSettings: strict))
-  package.targets.append(
-    .executableTarget(
-      name: "BenchData", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
-      path: "scripts/bench.d/data", swiftSettings: strict))
-}

@@ -163,6 +163,19 @@ part("swift", function()
     unit = "ns", by = "cpu" }
   row { name = "decode a record of 10,000 / by hand", ours = time(decode), peer = time(read),
     unit = "ns", by = "cpu" }
+  local bytes, async, at_once, pooled, fresh = in_turn(
+    peer("data", "bytes", tostring(10 << 20)), peer("data", "call", "200000"),
+    peer("data", "call_at_once", "200000"), peer("data", "pooled", "20000"),
+    peer("data", "fresh", "2000"))
+  row { name = "10 MiB of a script as Data", ours = time(bytes, 1, 10 * 1.048576), unit = "ms",
+    by = "wall", at_most = 20 }
+  row { name = "host.call, asynchronous / vm.call", ours = time(async), peer = time(at_once),
+    unit = "ns", by = "cpu", more = 2000 }
+  -- 12,500 and 2,000 requests a second.
+  row { name = "a request of a host that stays", ours = time(pooled, 1, 1e-3), unit = "us",
+    by = "wall", at_most = 80 }
+  row { name = "a request with a host of its own", ours = time(fresh, 1, 1e-3), unit = "us",
+    by = "wall", at_most = 500 }
 end)
 
 part("formats", function()

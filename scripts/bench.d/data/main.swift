@@ -1,9 +1,9 @@
 // The nanoseconds, of time and of CPU time, of getting a list of Swift in a script, and of a record as it is encoded and decoded:
 //
-//   BenchData get|get_small|encode|build|decode|read COUNT
+//   BenchData get|get_small|encode|build|decode|read|pooled|fresh|call|call_at_once|bytes COUNT
 //
 // `get` gets a list of 100,000 integers by its key, `get_small` one of one integer. `encode` makes values of records by
-// Codable, `build` the same by hand; `decode` and `read` make records of them.
+// Codable, `build` the same by hand; `decode` and `read` make records of them. The others are in Requests.swift.
 import FlowEngine
 import FlowScripting
 import Glibc
@@ -15,6 +15,14 @@ func timed(_ work: () throws -> Void) rethrows -> Taken {
   let begun = clock()
   let wall = try ContinuousClock().measure(work)
   return (wall, Double(clock() - begun) / Double(CLOCKS_PER_SEC))
+}
+
+nonisolated(nonsending) func timed(
+  _ work: nonisolated(nonsending) () async throws -> Void
+) async rethrows -> Taken {
+  let (begun, from) = (clock(), ContinuousClock.now)
+  try await work()
+  return (.now - from, Double(clock() - begun) / Double(CLOCKS_PER_SEC))
 }
 
 struct Record: Codable {
@@ -44,7 +52,7 @@ func measureGet(_ size: Int, _ count: Int64) throws -> Taken {
   var taken: Taken = (.zero, 0)
   for times in [1, count] {
     taken = try timed {
-      let run = op.start(on: host.loop, data: [("list", list), ("count", .integer(times))])
+      let run = op.start(on: host.loop, data: ["list": list, "count": times])
       try run.wait()
       guard run.data.integer("sum") == times else { fatalError("a wrong sum") }
     }
@@ -108,6 +116,6 @@ func measure(_ name: String, _ count: Int64) throws -> Taken? {
 
 let words = Array(CommandLine.arguments.dropFirst())
 guard words.count == 2, let count = Int64(words[1]), count > 0,
-  let taken = try measure(words[0], count)
-else { fatalError("usage: BenchData get|get_small|encode|build|decode|read COUNT") }
+  let taken = try await measureRequests(words[0], count) ?? measure(words[0], count)
+else { fatalError("usage: BenchData NAME COUNT") }
 print(taken.wall / Duration.nanoseconds(1) / Double(count), taken.cpu * 1e9 / Double(count))
