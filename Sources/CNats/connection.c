@@ -14,7 +14,8 @@ natsStatus cnats_connect(natsOptions *options, natsConnection **connection) {
 
 void cnats_close(natsConnection *connection) {
   // The library would close the socket at once: what the server hasn't read may be lost then.
-  if (cnats_is_connected(connection)) cnats_flush(connection, LAST_FLUSH);
+  natsConnStatus status = cnats_library.natsConnection_Status(connection);
+  if (status == NATS_CONN_STATUS_CONNECTED) cnats_flush(connection, LAST_FLUSH);
   cnats_library.natsConnection_Close(connection);
 }
 
@@ -28,19 +29,6 @@ natsStatus cnats_flush(natsConnection *connection, int64_t milliseconds) {
   return status;
 }
 
-natsStatus cnats_round_trip(natsConnection *connection, int64_t *nanoseconds) {
-  *nanoseconds = 0;
-  sigset_t before;
-  bool was_pending = cnats_begin_writing(&before);
-  natsStatus status = cnats_library.natsConnection_GetRTT(connection, nanoseconds);
-  cnats_end_writing(was_pending, before);
-  return status;
-}
-
-bool cnats_is_connected(natsConnection *connection) {
-  return cnats_library.natsConnection_Status(connection) == NATS_CONN_STATUS_CONNECTED;
-}
-
 int64_t cnats_max_payload(natsConnection *connection) {
   return cnats_library.natsConnection_GetMaxPayload(connection);
 }
@@ -49,10 +37,4 @@ bool cnats_url(natsConnection *connection, char *buffer, size_t size) {
   if (size == 0) return false;
   buffer[0] = '\0';
   return cnats_library.natsConnection_GetConnectedUrl(connection, buffer, size) == NATS_OK;
-}
-
-const char *cnats_problem(natsConnection *connection) {
-  const char *text = NULL;
-  cnats_library.natsConnection_GetLastError(connection, &text);
-  return text == NULL ? "" : text;
 }

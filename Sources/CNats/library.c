@@ -25,32 +25,8 @@ static bool find(void *library, const char *name, void *place) {
 }
 
 static bool find_all(void *library) {
-#define FIND(NAME) find(library, #NAME, &cnats_library.NAME)
-  return FIND(nats_Open) && FIND(nats_GetLastError) && FIND(natsStatus_GetText)
-      && FIND(natsOptions_Create) && FIND(natsOptions_Destroy) && FIND(natsOptions_SetServers)
-      && FIND(natsOptions_SetName) && FIND(natsOptions_SetToken) && FIND(natsOptions_SetUserInfo)
-      && FIND(natsOptions_SetUserCredentialsFromFiles) && FIND(natsOptions_SetSecure)
-      && FIND(natsOptions_LoadCATrustedCertificates) && FIND(natsOptions_LoadCertificatesChain)
-      && FIND(natsOptions_SetExpectedHostname) && FIND(natsOptions_SetTimeout)
-      && FIND(natsOptions_SetPingInterval) && FIND(natsOptions_SetMaxPingsOut)
-      && FIND(natsOptions_SetIOBufSize) && FIND(natsOptions_SetMaxReconnect)
-      && FIND(natsOptions_SetReconnectWait) && FIND(natsOptions_SetReconnectJitter)
-      && FIND(natsOptions_SetMaxPendingMsgs) && FIND(natsOptions_SetErrorHandler)
-      && FIND(natsOptions_SetClosedCB) && FIND(natsOptions_SetDisconnectedCB)
-      && FIND(natsOptions_SetReconnectedCB) && FIND(natsOptions_UseGlobalMessageDelivery)
-      && FIND(natsOptions_SetIgnoreDiscoveredServers) && FIND(natsOptions_SetSendAsap)
-      && FIND(natsOptions_SetWriteDeadline) && FIND(natsConnection_Connect)
-      && FIND(natsConnection_Close) && FIND(natsConnection_Destroy)
-      && FIND(natsConnection_FlushTimeout) && FIND(natsConnection_GetRTT)
-      && FIND(natsConnection_Status) && FIND(natsConnection_GetMaxPayload)
-      && FIND(natsConnection_GetConnectedUrl) && FIND(natsConnection_GetLastError)
-      && FIND(natsConnection_Publish) && FIND(natsConnection_PublishRequest)
-      && FIND(natsConnection_PublishMsg) && FIND(natsConnection_Subscribe)
-      && FIND(natsConnection_QueueSubscribe) && FIND(natsSubscription_Unsubscribe)
-      && FIND(natsSubscription_SetPendingLimits) && FIND(natsSubscription_Destroy)
-      && FIND(natsMsg_Create) && FIND(natsMsg_Destroy) && FIND(natsMsg_GetSubject)
-      && FIND(natsMsg_GetReply) && FIND(natsMsg_GetData) && FIND(natsMsg_GetDataLength)
-      && FIND(natsMsgHeader_Add) && FIND(natsMsgHeader_Keys) && FIND(natsMsgHeader_Values);
+#define FIND(NAME) find(library, #NAME, &cnats_library.NAME) &&
+  return CNATS_FUNCTIONS(FIND) true;
 #undef FIND
 }
 

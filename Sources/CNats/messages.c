@@ -56,10 +56,10 @@ static natsStatus publish(
     size_t count, const char *headers, size_t headers_size) {
   if (count > INT_MAX) return NATS_MAX_PAYLOAD;
   int size = (int)count;
+  if (headers_size == 0 && reply == NULL) {
+    return cnats_library.natsConnection_Publish(connection, subject, data, size);
+  }
   if (headers_size == 0) {
-    if (reply == NULL) {
-      return cnats_library.natsConnection_Publish(connection, subject, data, size);
-    }
     return cnats_library.natsConnection_PublishRequest(connection, subject, reply, data, size);
   }
   natsMsg *message = NULL;
@@ -90,7 +90,7 @@ static void receive_one(
 }
 
 natsStatus cnats_subscribe(
-    natsConnection *connection, const char *subject, const char *queue, uint64_t context,
+    natsConnection *connection, const char *subject, uint64_t context,
     natsSubscription **subscription) {
   *subscription = NULL;
   void *pointer = (void *)(uintptr_t)context;
@@ -98,11 +98,8 @@ natsStatus cnats_subscribe(
   sigset_t unpiped, before;
   bool was_pending = cnats_begin_writing(&unpiped);
   before = cnats_block_signals();
-  natsStatus status = queue == NULL
-      ? cnats_library.natsConnection_Subscribe(
-          subscription, connection, subject, receive_one, pointer)
-      : cnats_library.natsConnection_QueueSubscribe(
-          subscription, connection, subject, queue, receive_one, pointer);
+  natsStatus status = cnats_library.natsConnection_Subscribe(
+      subscription, connection, subject, receive_one, pointer);
   cnats_restore_signals(before);
   cnats_end_writing(was_pending, unpiped);
   if (status == NATS_OK) {
@@ -136,51 +133,7 @@ const char *cnats_data(natsMsg *message, size_t *count) {
   return cnats_library.natsMsg_GetData(message);
 }
 
-/// A text that grows; `bytes` is NULL after a lack of memory.
-typedef struct block {
-  char *bytes;
-  size_t size, room;
-} block;
-
-static bool add_text(block *block, const char *text) {
-  size_t count = strlen(text) + 1;
-  if (block->room - block->size < count) {
-    size_t room = 2 * block->room + count + 64;
-    char *larger = realloc(block->bytes, room);
-    if (larger == NULL) return false;
-    block->bytes = larger;
-    block->room = room;
-  }
-  memcpy(block->bytes + block->size, text, count);
-  block->size += count;
-  return true;
-}
-
-static bool add_values(block *block, natsMsg *message, const char *key) {
-  const char **values = NULL;
-  int count = 0;
-  if (cnats_library.natsMsgHeader_Values(message, key, &values, &count) != NATS_OK) return true;
-  bool is_added = true;
-  for (int i = 0; i < count && is_added; i++) {
-    is_added = add_text(block, key) && add_text(block, values[i]);
-  }
-  free(values);
-  return is_added;
-}
-
-char *cnats_headers(natsMsg *message, size_t *size) {
-  block block = {NULL, 0, 0};
-  *size = 0;
-  const char **keys = NULL;
-  int count = 0;
-  if (cnats_library.natsMsgHeader_Keys(message, &keys, &count) != NATS_OK) return NULL;
-  bool is_added = true;
-  for (int i = 0; i < count && is_added; i++) is_added = add_values(&block, message, keys[i]);
-  free(keys);
-  if (!is_added) {
-    free(block.bytes);
-    return NULL;
-  }
-  *size = block.size;
-  return block.bytes;
+const char *cnats_header(natsMsg *message, const char *key) {
+  const char *value = NULL;
+  return cnats_library.natsMsgHeader_Get(message, key, &value) == NATS_OK ? value : NULL;
 }

@@ -6,6 +6,8 @@
 #include "internal.h"
 
 enum {
+  /// The limit for one server, in milliseconds.
+  CONNECT_TIMEOUT = 5000,
   PING_INTERVAL = 2000,
   PINGS_OUT = 2,
   RECONNECT_WAIT = 250,
@@ -46,15 +48,18 @@ static void was_closed(natsConnection *connection, void *context) {
 static void has_failed(
     natsConnection *connection, natsSubscription *subscription, natsStatus status, void *context) {
   (void)subscription;
-  cnats_used_events()->failed(to_context(context), status, cnats_problem(connection));
+  const char *text = NULL;
+  cnats_library.natsConnection_GetLastError(connection, &text);
+  cnats_used_events()->failed(to_context(context), status, text == NULL ? "" : text);
 }
 
-natsOptions *cnats_options_make(uint64_t context) {
+natsOptions *cnats_options_make(uint64_t context, bool is_secure) {
   natsOptions *options = NULL;
   if (cnats_library.natsOptions_Create(&options) != NATS_OK) return NULL;
   void *pointer = from_context(context);
   struct cnats_library *nats = &cnats_library;
   const natsStatus codes[] = {
+      nats->natsOptions_SetTimeout(options, CONNECT_TIMEOUT),
       nats->natsOptions_SetMaxReconnect(options, -1),
       nats->natsOptions_SetReconnectWait(options, RECONNECT_WAIT),
       nats->natsOptions_SetReconnectJitter(options, RECONNECT_JITTER, RECONNECT_JITTER),
@@ -63,12 +68,17 @@ natsOptions *cnats_options_make(uint64_t context) {
       nats->natsOptions_SetWriteDeadline(options, WRITE_DEADLINE),
       nats->natsOptions_SetIOBufSize(options, BUFFER_SIZE),
       nats->natsOptions_SetMaxPendingMsgs(options, PENDING_MESSAGES),
+      // Each message by a call of the system of its own, not up to a millisecond later.
+      nats->natsOptions_SetSendAsap(options, true),
       // One thread for all subscriptions: messages keep their order among them.
       nats->natsOptions_UseGlobalMessageDelivery(options, true),
+      // A server that was checked to be on this computer may announce others of its cluster that aren't.
+      nats->natsOptions_SetIgnoreDiscoveredServers(options, !is_secure),
       nats->natsOptions_SetErrorHandler(options, has_failed, pointer),
       nats->natsOptions_SetClosedCB(options, was_closed, pointer),
       nats->natsOptions_SetDisconnectedCB(options, was_disconnected, pointer),
       nats->natsOptions_SetReconnectedCB(options, was_reconnected, pointer),
+      is_secure ? nats->natsOptions_SetSecure(options, true) : NATS_OK,
   };
   for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
     if (codes[i] == NATS_OK) continue;
@@ -80,7 +90,7 @@ natsOptions *cnats_options_make(uint64_t context) {
 
 void cnats_options_free(natsOptions *options) { cnats_library.natsOptions_Destroy(options); }
 
-natsStatus cnats_set_servers(natsOptions *options, const char *urls) {
+static natsStatus set_servers(natsOptions *options, const char *urls) {
   char *copy = strdup(urls);
   if (copy == NULL) return NATS_NO_MEMORY;
   const char *servers[MOST_SERVERS];
@@ -95,38 +105,13 @@ natsStatus cnats_set_servers(natsOptions *options, const char *urls) {
   return status;
 }
 
-natsStatus cnats_set_text(natsOptions *options, cnats_text option, const char *text) {
+natsStatus cnats_set(
+    natsOptions *options, cnats_option option, const char *text, const char *password) {
   switch (option) {
+  case CNATS_SERVERS: return set_servers(options, text);
   case CNATS_NAME: return cnats_library.natsOptions_SetName(options, text);
   case CNATS_TOKEN: return cnats_library.natsOptions_SetToken(options, text);
-  case CNATS_CREDENTIALS:
-    return cnats_library.natsOptions_SetUserCredentialsFromFiles(options, text, NULL);
-  case CNATS_AUTHORITIES: return cnats_library.natsOptions_LoadCATrustedCertificates(options, text);
-  case CNATS_HOST_NAME: return cnats_library.natsOptions_SetExpectedHostname(options, text);
+  case CNATS_USER: return cnats_library.natsOptions_SetUserInfo(options, text, password);
   }
   return NATS_INVALID_ARG;
-}
-
-natsStatus cnats_set_user(natsOptions *options, const char *user, const char *password) {
-  return cnats_library.natsOptions_SetUserInfo(options, user, password);
-}
-
-natsStatus cnats_set_secure(natsOptions *options) {
-  return cnats_library.natsOptions_SetSecure(options, true);
-}
-
-natsStatus cnats_set_certificate(natsOptions *options, const char *certificate, const char *key) {
-  return cnats_library.natsOptions_LoadCertificatesChain(options, certificate, key);
-}
-
-natsStatus cnats_set_ignores_discovered(natsOptions *options, bool ignores) {
-  return cnats_library.natsOptions_SetIgnoreDiscoveredServers(options, ignores);
-}
-
-natsStatus cnats_set_timeout(natsOptions *options, int64_t milliseconds) {
-  return cnats_library.natsOptions_SetTimeout(options, milliseconds);
-}
-
-natsStatus cnats_set_prompt(natsOptions *options, bool prompt) {
-  return cnats_library.natsOptions_SetSendAsap(options, prompt);
 }

@@ -22,17 +22,15 @@ const char *cnats_last_problem(void);
 // MARK: - Options. One thread uses them at a time.
 
 /// An option that is a text.
-typedef enum cnats_text {
+typedef enum cnats_option {
+  /// The URLs of the servers, separated by commas.
+  CNATS_SERVERS,
   /// The name of the connection, which the server shows.
   CNATS_NAME,
   CNATS_TOKEN,
-  /// The path of a file with a JWT and a seed.
-  CNATS_CREDENTIALS,
-  /// The path of a file with the certificates of trusted authorities.
-  CNATS_AUTHORITIES,
-  /// The name that the server's certificate must have.
-  CNATS_HOST_NAME,
-} cnats_text;
+  /// The user, with a password.
+  CNATS_USER,
+} cnats_option;
 
 /// A change of a connection.
 typedef enum cnats_change {
@@ -54,25 +52,13 @@ typedef struct cnats_events {
 
 /// Sets the callbacks, before the first connection is made.
 void cnats_set_events(const cnats_events *events);
-/// Makes options that reconnect for ever and notice a dead server within seconds; NULL without
-/// memory.
-natsOptions *cnats_options_make(uint64_t context);
+/// Makes options that reconnect for ever and notice a dead server within seconds; NULL without memory. With TLS, if it is
+/// demanded, other servers may be used that the given ones announce.
+natsOptions *cnats_options_make(uint64_t context, bool is_secure);
 void cnats_options_free(natsOptions *options);
-/// Sets the URLs of the servers, separated by commas.
-natsStatus cnats_set_servers(natsOptions *options, const char *urls);
-natsStatus cnats_set_text(natsOptions *options, cnats_text option, const char *text);
-natsStatus cnats_set_user(natsOptions *options, const char *user, const char *password);
-/// Demands TLS.
-natsStatus cnats_set_secure(natsOptions *options);
-/// Sets the files of the client's certificate and of its key.
-natsStatus cnats_set_certificate(natsOptions *options, const char *certificate, const char *key);
-/// Sets whether the connection is only ever made to the servers that were given, and not to others that those announce.
-natsStatus cnats_set_ignores_discovered(natsOptions *options, bool ignores);
-/// Limits the time of an attempt to connect.
-natsStatus cnats_set_timeout(natsOptions *options, int64_t milliseconds);
-/// Whether each message is sent by its own call of the system, instead of up to a millisecond
-/// later.
-natsStatus cnats_set_prompt(natsOptions *options, bool prompt);
+/// Sets an option; `password` is the user's.
+natsStatus cnats_set(
+    natsOptions *options, cnats_option option, const char *text, const char *password);
 
 // MARK: - Connections. Any thread; all threads that they start take no signals.
 
@@ -84,15 +70,10 @@ void cnats_close(natsConnection *connection);
 void cnats_destroy(natsConnection *connection);
 /// Waits until the server has processed everything that was published.
 natsStatus cnats_flush(natsConnection *connection, int64_t milliseconds);
-/// Measures the time of a message to the server and back, in nanoseconds; blocks.
-natsStatus cnats_round_trip(natsConnection *connection, int64_t *nanoseconds);
-bool cnats_is_connected(natsConnection *connection);
 /// The most bytes of a message, its headers included.
 int64_t cnats_max_payload(natsConnection *connection);
 /// Stores the URL of the connected server.
 bool cnats_url(natsConnection *connection, char *buffer, size_t size);
-/// The text of the last failure of a connection; empty if there is none.
-const char *cnats_problem(natsConnection *connection);
 
 // MARK: - Messages
 
@@ -104,9 +85,8 @@ natsStatus cnats_publish(
     natsConnection *connection, const char *subject, const char *reply, const void *data,
     size_t count, const char *headers, size_t headers_size);
 
-/// Subscribes; `queue` may be NULL.
 natsStatus cnats_subscribe(
-    natsConnection *connection, const char *subject, const char *queue, uint64_t context,
+    natsConnection *connection, const char *subject, uint64_t context,
     natsSubscription **subscription);
 /// Ends a subscription, and releases it.
 void cnats_unsubscribe(natsSubscription *subscription);
@@ -115,7 +95,7 @@ const char *cnats_subject(natsMsg *message);
 /// The subject for replies; NULL if there is none.
 const char *cnats_reply(natsMsg *message);
 const char *cnats_data(natsMsg *message, size_t *count);
-/// The headers in the form of cnats_publish, to be released by `free`; NULL if there are none.
-char *cnats_headers(natsMsg *message, size_t *size);
+/// The first value of a header; NULL if there is none.
+const char *cnats_header(natsMsg *message, const char *key);
 
 #endif

@@ -63,13 +63,15 @@ package enum FileHash: String, CaseIterable, Sendable {
     }
   }
 
-  /// A digest that is being computed; it is released in any case.
-  private struct Digest: ~Copyable {
-    let raw: OpaquePointer
+  /// A digest that is being computed.
+  // One thread uses it at a time.
+  package final class Digest: @unchecked Sendable {
+    /// nil once it has ended.
+    private var raw: OpaquePointer?
 
-    static let failure = SystemError("libcrypto can't compute a digest")
+    private static let failure = SystemError("libcrypto can't compute a digest")
 
-    init(_ algorithm: FileHash) throws(SystemError) {
+    package init(_ algorithm: FileHash) throws(SystemError) {
       if let problem = flowsystem_load_crypto() {
         throw SystemError(
           "can't hash: \(ByteString(String(cString: problem)))", code: ELIBACC)
@@ -78,18 +80,23 @@ package enum FileHash: String, CaseIterable, Sendable {
       self.raw = raw
     }
 
-    deinit { _ = flowsystem_digest_end(raw, nil, nil) }
+    deinit {
+      if let raw { _ = flowsystem_digest_end(raw, nil, nil) }
+    }
 
-    func add(_ bytes: some Collection<UInt8>) throws(SystemError) {
-      let isAdded = bytes.withContiguousStorageIfAvailable {
-        flowsystem_digest_add(raw, $0.baseAddress, $0.count)
+    /// Adds bytes.
+    package func add(_ bytes: some Collection<UInt8>) throws(SystemError) {
+      if bytes.isEmpty { return }
+      let isAdded = bytes.withContiguousStorageIfAvailable { bytes in
+        raw.map { flowsystem_digest_add($0, bytes.baseAddress, bytes.count) }
       }
       if isAdded != true { throw Self.failure }
     }
 
-    consuming func end() throws(SystemError) -> ByteString {
-      let raw = raw
-      discard self
+    /// The digest in lower-case hexadecimal digits. Only the first call gets one.
+    package func end() throws(SystemError) -> ByteString {
+      guard let raw else { throw Self.failure }
+      self.raw = nil
       let digits = "0123456789abcdef".bytes
       let text = withUnsafeTemporaryAllocation(
         of: UInt8.self, capacity: Int(FLOWSYSTEM_DIGEST_SIZE)

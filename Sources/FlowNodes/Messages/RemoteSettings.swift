@@ -43,34 +43,22 @@ package struct RemoteSettings: Sendable {
   /// The URLs of the servers, without secrets.
   package var place: ByteString { servers.place }
 
-  /// The hosts of the servers with their ports, such as `127.0.0.1:4222`.
-  private var places: [ByteString] {
-    servers.servers.map { url in
-      ByteString(
-        Array(url.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2).last ?? url.utf8[...]))
-    }
-  }
-
   /// The hosts of the servers with their ports if all of them are on this computer; else none.
   package var loopbackPlaces: [ByteString] {
-    let places = places
-    return places.allSatisfy(Self.isLoopback) ? places : []
+    servers.servers.allSatisfy { Self.isLoopback($0.host) } ? servers.servers.map(\.place) : []
   }
 
-  /// Whether a host with its port is this computer. A name such as `127.example.org` isn't.
-  private static func isLoopback(_ place: ByteString) -> Bool {
-    let host = place.bytes.prefix(
-      place.bytes.lastIndex(of: UInt8(ascii: ":")) ?? place.bytes.count)
-    if host.equals("localhost") || host.equals("[::1]") { return true }
+  /// Whether a host is this computer. A name such as `127.example.org` isn't.
+  private static func isLoopback(_ host: ByteString) -> Bool {
+    if host == "localhost" || host == "[::1]" { return true }
     var address = in_addr()
-    let isAddress = ByteString(host).withCString { inet_pton(AF_INET, $0, &address) } == 1
+    let isAddress = host.withCString { inet_pton(AF_INET, $0, &address) } == 1
     return isAddress && host.hasPrefix("127.")
   }
 
   /// Whether the servers accept anybody, as far as can be known here, and messages aren't sealed.
   package var isOpenToAll: Bool {
-    key == nil && servers.token == nil && servers.user == nil && servers.credentials == nil
-      && servers.tls.certificate == nil
+    key == nil && servers.token == nil && servers.user == nil
   }
 
   /// Whether all servers are on this computer.
@@ -83,26 +71,24 @@ package struct RemoteSettings: Sendable {
   /// - Returns: The URLs with commas between them.
   package func url(ports: [Int] = []) -> ByteString {
     guard ports.count == servers.servers.count else { return text }
-    let parts = text.split(at: ",")
     var urls: ByteString = ""
-    for (index, part) in parts.enumerated() {
-      let place = places[index].bytes
-      let host = place.prefix((place.lastIndex(of: UInt8(ascii: ":")) ?? 0) + 1)
+    for (index, part) in text.split(at: ",").enumerated() {
       let scheme = part.prefix { $0 != UInt8(ascii: "/") }.count + 2
-      let end = part.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 - part.startIndex } ?? scheme
-      let start = ByteString(part.prefix(end))
-      urls = urls + (index == 0 ? "" : ",") + start + "\(ByteString(host))\(ports[index])"
+      let user = part.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 - part.startIndex } ?? scheme
+      urls =
+        urls + (index == 0 ? "" : ",") + ByteString(part.prefix(user))
+        + "\(servers.servers[index].host):\(ports[index])"
     }
     return urls
   }
 
   /// Whether the connection is encrypted, or leaves this computer nowhere.
-  private var isPrivate: Bool { servers.tls.isRequired || isLoopback }
+  private var isPrivate: Bool { servers.isEncrypted || isLoopback }
 
   /// Whether nobody else can read the data that is sent. A server on this computer alone isn't enough: other nodes may
   /// have joined it without encryption.
   var protectsSecrets: Bool {
-    servers.tls.isRequired || key != nil || isForOwnNodes && isLoopback
+    servers.isEncrypted || key != nil || isForOwnNodes && isLoopback
   }
 
   /// Refuses a connection without encryption to another computer. A key doesn't replace it: who can read the connection

@@ -13,14 +13,9 @@ package final class FileCache: Sendable {
 
   package let folder: ByteString
   private let limit: Int64
-  private let own: Own
-
   /// The folder of this process, which others remove once its lock is free.
-  private struct Own: Sendable {
-    let folder: ByteString
-    let lock: ByteString
-    let descriptor: Int32
-  }
+  private let own: ByteString
+  private let lock: FileLock
 
   /// The time of modification of all files: one with another time was written to by an op.
   private static let mark = 1_000_000_000
@@ -53,11 +48,11 @@ package final class FileCache: Sendable {
     let jobs: ByteString = "\(folder)/jobs"
     try Folders.make(jobs)
     Self.removeLeft(in: jobs)
-    own = try Self.makeOwn(in: jobs)
-    setsMark = Self.setTimes(own.folder)
+    own = "\(jobs)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
+    lock = try FileLock("\(own).lock", waits: false, Cancellation())
+    try Folders.make(own)
+    setsMark = Self.setTimes(own)
   }
-
-  deinit { close(own.descriptor) }
 
   /// The folder of the user's cache; nil when the environment names neither `XDG_CACHE_HOME` nor `HOME`.
   package static var usualFolder: ByteString? {
@@ -70,76 +65,25 @@ package final class FileCache: Sendable {
 
   /// Removes the folder of this process with all links.
   package func removeOwn() {
-    try? FileRemoval.remove(own.folder, recursive: true, Cancellation())
-    _ = own.lock.withCString { unlink($0) }
-  }
-
-  // MARK: Folders of processes
-
-  private static func makeOwn(in jobs: ByteString) throws(SystemError) -> Own {
-    while true {
-      let base: ByteString = "\(jobs)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
-      let lock: ByteString = "\(base).lock"
-      let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
-      guard let opened = lock.withCString({ open($0, flags, 0o600) }) else {
-        throw SystemError("write", lock, EINVAL)
-      }
-      if opened < 0 {
-        if errno == EEXIST { continue }
-        throw SystemError("write", lock, errno)
-      }
-      // Another process may have taken the lock for one that was left, before this one had it.
-      let problem = flock(opened, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
-      if problem != 0 || !isNamed(opened, lock) {
-        close(opened)
-        if problem == 0 || problem == EWOULDBLOCK { continue }
-        // A file system without locks.
-        _ = lock.withCString { unlink($0) }
-        throw SystemError("lock", lock, problem)
-      }
-      do throws(SystemError) { try Folders.make(base) } catch {
-        close(opened)
-        throw error
-      }
-      return Own(folder: base, lock: lock, descriptor: opened)
-    }
-  }
-
-  /// Whether a file still has its name.
-  private static func isNamed(_ descriptor: Int32, _ path: ByteString) -> Bool {
-    var (mine, named) = (stat(), stat())
-    return fstat(descriptor, &mine) == 0 && path.withCString { stat($0, &named) } == 0
-      && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev
+    try? FileRemoval.remove(own, recursive: true, Cancellation())
+    _ = lock.path.withCString { unlink($0) }
+    lock.release()
   }
 
   /// Removes the folders of processes that have ended without doing so.
   private static func removeLeft(in jobs: ByteString) {
     let suffix = ".lock".bytes
-    for name in names(in: jobs) where name.bytes.suffix(suffix.count) == suffix[...] {
-      let lock: ByteString = "\(jobs)/\(name)"
-      guard let opened = lock.withCString({ open($0, O_RDWR | O_CLOEXEC) }), opened >= 0 else {
-        continue
-      }
-      if flock(opened, LOCK_EX | LOCK_NB) == 0 {
-        let left: ByteString = "\(jobs)/\(ByteString(name.bytes.dropLast(suffix.count)))"
-        try? FileRemoval.remove(left, recursive: true, Cancellation())
-        _ = lock.withCString { unlink($0) }
-      }
-      close(opened)
+    for path in paths(in: jobs) where path.bytes.suffix(suffix.count) == suffix[...] {
+      guard let lock = try? FileLock(path, waits: false, Cancellation()) else { continue }
+      let left = ByteString(path.bytes.dropLast(suffix.count))
+      try? FileRemoval.remove(left, recursive: true, Cancellation())
+      _ = path.withCString { unlink($0) }
+      lock.release()
     }
   }
 
-  private static func names(in folder: ByteString) -> [ByteString] {
-    guard let stream = folder.withCString({ opendir($0) }) ?? nil else { return [] }
-    defer { closedir(stream) }
-    var names: [ByteString] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-        ByteString(bytes.prefix { $0 != 0 })
-      }
-      if name != ".", name != ".." { names.append(name) }
-    }
-    return names
+  private static func paths(in folder: ByteString) -> [ByteString] {
+    ((try? DirectoryListing(folder).read(Cancellation())) ?? []).map(\.path)
   }
 
   // MARK: Files
@@ -162,7 +106,7 @@ package final class FileCache: Sendable {
 
   /// A path for something new of this process: a file that comes, or the folder of a job.
   package func makePath() -> ByteString {
-    "\(own.folder)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
+    "\(own)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
   }
 
   /// Gives a file another name, so that it stays as long as the name.
@@ -248,8 +192,7 @@ package final class FileCache: Sendable {
   }
 
   private func entries() -> [Entry] {
-    Self.names(in: folder).filter(Self.isHash).compactMap { name in
-      let path: ByteString = "\(folder)/\(name)"
+    Self.paths(in: folder).filter { Self.isHash($0.fileName) }.compactMap { path in
       var status = stat()
       guard path.withCString({ lstat($0, &status) }) == 0 else { return nil }
       return Entry(

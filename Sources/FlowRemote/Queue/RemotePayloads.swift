@@ -1,10 +1,10 @@
 package import FlowEngine
 
 /// The payloads of messages: their bytes, or the name of the object that has them if they are too large for a message.
-final class RemotePayloads {
+package final class RemotePayloads {
   private let objects: ObjectStore
 
-  init(_ objects: ObjectStore) {
+  package init(_ objects: ObjectStore) {
     self.objects = objects
   }
 
@@ -14,7 +14,7 @@ final class RemotePayloads {
   private static let prefix: ByteString = "value-"
 
   /// Makes the payload of bytes, and stores the object for it if it needs one.
-  func make(of bytes: [UInt8]) async throws(FlowError) -> ByteString {
+  package func make(of bytes: [UInt8]) async throws(FlowError) -> ByteString {
     if bytes.count + Self.overhead <= objects.jetStream.connection.maxPayload {
       return ByteString([0] + bytes)
     }
@@ -37,12 +37,12 @@ final class RemotePayloads {
   }
 
   /// Removes the object of a payload that nobody reads any more; that it stays is no error.
-  func release(_ payload: ByteString) async {
+  package func release(_ payload: ByteString) async {
     if let name = Self.object(of: payload) { _ = try? await objects.delete(name) }
   }
 
   /// The bytes of a payload; nil for one of another program, or whose object is gone.
-  func content(of payload: ByteString) async throws(FlowError) -> [UInt8]? {
+  package func content(of payload: ByteString) async throws(FlowError) -> [UInt8]? {
     if payload.bytes.first == 0 { return Array(payload.bytes.dropFirst()) }
     guard let name = Self.object(of: payload) else { return nil }
     return try await objects.get(name)?.bytes
@@ -60,7 +60,7 @@ extension NATSConnection {
   ///   - prepare: Makes it of the streams and the bucket.
   /// - Throws: The error of the server, or the connection's.
   /// - Returns: It.
-  static func open<Value>(
+  package static func open<Value>(
     _ settings: NATSSettings, bucket: ByteString, on loop: FlowEventLoop,
     _ prepare: (JetStream, ObjectStore) async throws -> Value
   ) async throws(FlowError) -> Value {
@@ -123,7 +123,7 @@ package final class RemoteSeal {
   }
 
   /// Seals a message of a script, or for one.
-  func seal(
+  package func seal(
     _ bytes: [UInt8], for subject: ByteString, of script: ByteString
   ) throws(FlowError) -> [UInt8] {
     do throws(SystemError) {
@@ -135,7 +135,7 @@ package final class RemoteSeal {
   }
 
   /// Reads what `seal` has returned; nil for anything else.
-  func open(_ bytes: [UInt8], for subject: ByteString, of script: ByteString) -> [UInt8]? {
+  package func open(_ bytes: [UInt8], for subject: ByteString, of script: ByteString) -> [UInt8]? {
     guard let key = try? scripts.code(of: script.bytes), let cipher = try? Cipher(key: key) else {
       return nil
     }

@@ -46,7 +46,7 @@ package final class RemoteQueue {
   /// How many jobs of a set of tags all nodes may have at a time.
   private static let mostHandedOut = 100_000
   /// How many servers of a cluster have what is stored: so that one may be lost.
-  static let copies = 3
+  package static let copies = 3
   /// How long a cluster takes at most to choose another leader of a stream.
   private static let election = Duration.seconds(20)
   /// How long a reply waits that may. An op on another node, there and back, takes 6 % less time when the reply about
@@ -90,7 +90,7 @@ package final class RemoteQueue {
     news.maxAge = longestAbsence
     news.replicas = copies
     return try await NATSConnection.open(settings, bucket: bucket, on: loop) { stream, objects in
-      try await stream.info()
+      try await stream.checkPresence()
       try await stream.ensureStream(work)
       try await stream.ensureStream(news)
       return RemoteQueue(stream, objects, compatibility: compatibility, seal: seal)
@@ -240,7 +240,7 @@ package final class RemoteQueue {
   @discardableResult
   package func ensureConsumer(tags: ByteString) async throws(FlowError) -> ByteString {
     let name: ByteString = "\(compatibility)-\(tags)"
-    var settings = ConsumerSettings(durable: name)
+    var settings = ConsumerSettings(name)
     settings.filter = "flowlua.work.\(compatibility).\(tags).*"
     settings.ackWait = Self.lease
     settings.maxDeliveries = Self.mostDeliveries
@@ -279,7 +279,7 @@ package final class RemoteQueue {
     failed: @escaping (FlowError) -> Void
   ) async throws(FlowError) -> JetStreamPuller {
     let name: ByteString = "script-\(script)"
-    var settings = ConsumerSettings(durable: name)
+    var settings = ConsumerSettings(name)
     settings.filter = "flowlua.news.\(script)"
     // A report that was sent into a connection that breaks comes again after that.
     settings.ackWait = Self.lease * 2

@@ -7,7 +7,7 @@ struct JetStreamTests {
   @Test("is missing in a server without it, with a sentence")
   func noJetStream() throws {
     let it = try Fixture(TestServer(hasJetStream: false))
-    let error = try it.error { try await it.jetStream.info() }
+    let error = try it.error { try await it.jetStream.checkPresence() }
     #expect(
       error.message
         == "\(it.server.url): the server has no JetStream: start it with `nats-server -js`")
@@ -18,30 +18,27 @@ struct JetStreamTests {
   @Test("creates, changes, empties and deletes streams")
   func streams() throws {
     let it = try Fixture()
-    #expect(try it.result { try await it.jetStream.info() }.streams == 0)
+    try it.result { try await it.jetStream.checkPresence() }
     var settings = StreamSettings("S", subjects: ["s.>"])
     settings.maxAge = .seconds(60)
-    settings.duplicateWindow = .seconds(30)
     let made = try it.result { try await it.jetStream.ensureStream(settings) }
-    #expect(made.name == "S" && made.messages == 0)
-    _ = try it.result { try await it.jetStream.ensureStream(settings) }
-    settings.maxBytes = 1 << 20
+    #expect(made.messages == 0)
     _ = try it.result { try await it.jetStream.ensureStream(settings) }
     for subject: ByteString in ["s.a", "s.a", "s.b"] {
       _ = try it.result { try await it.jetStream.publish(subject, "x") }
     }
     let full = try it.result { try await it.jetStream.streamInfo("S") }
-    #expect(full.messages == 3 && full.lastSequence == 3 && full.bytes > 0)
+    #expect(full.messages == 3 && full.lastSequence == 3)
     #expect(try it.result { try await it.jetStream.purge("S", subject: "s.a") } == 2)
     #expect(try it.result { try await it.jetStream.streamInfo("S") }.messages == 1)
     settings.retention = .workQueue
     let fixed = try it.error { try await it.jetStream.ensureStream(settings) }
     #expect(fixed.message.hasSuffix("(nats_10052)"))
-    try it.result { try await it.jetStream.deleteStream("S") }
+    _ = try it.result { try await it.jetStream.call("STREAM.DELETE.S") }
     let missing = try it.error { try await it.jetStream.streamInfo("S") }
     #expect(missing.message == "\(it.server.url): stream not found (nats_10059)")
     #expect(missing.jetStreamCode == JetStreamProblem.missingStream)
-    let name = try it.error { try await it.jetStream.deleteStream("a.b") }
+    let name = try it.error { try await it.jetStream.streamInfo("a.b") }
     #expect(name.kind == .usage)
   }
 
@@ -56,12 +53,12 @@ struct JetStreamTests {
     #expect(refusal.message.hasSuffix("(nats_10065)"))
     _ = it.loop.scheduleOutside(after: .milliseconds(50)) {
       it.connection.perform {
-        try await it.jetStream.deleteStream("OTHER")
+        try await it.jetStream.call("STREAM.DELETE.OTHER")
         try await it.jetStream.call("STREAM.CREATE.S", settings.json)
       }
     }
     let found = try it.result { try await it.jetStream.ensureStream(settings) }
-    #expect(found.name == "S")
+    #expect(found.messages == 0)
   }
 
   @Test("gives a stream that is there what it needs, and keeps what an administrator has changed")
@@ -105,14 +102,14 @@ struct JetStreamTests {
     #expect(none == nil)
     let numbers = try ["1", "2", "1"].map { (id: ByteString) in
       try it.result {
-        try await it.jetStream.publish("s.a", id, id: id, headers: [NATSHeader("K", "v")])
+        try await it.jetStream.publish("s.a", id, id: id, headers: [NATSHeader("K", "v w")])
       }
     }
     #expect(numbers == [1, 2, 1])
     let last = try #require(try it.result { try await it.jetStream.getLastMessage("S", "s.a") })
     #expect(last.data == "2" && last.sequence == 2 && last.subject == "s.a")
     #expect(last.headers.contains(NATSHeader("Nats-Msg-Id", "2")))
-    #expect(last.headers.contains(NATSHeader("K", "v")))
+    #expect(last.headers.contains(NATSHeader("K", "v w")))
     let stray = try it.error { try await it.jetStream.publish("elsewhere", "x") }
     #expect(stray.message == "\(it.server.url): no stream takes messages of 'elsewhere'")
   }
@@ -122,16 +119,16 @@ struct JetStreamTests {
     let it = try Fixture(TestServer(hasJetStream: false))
     func read(_ reply: ByteString?) -> JetStreamMessage? {
       JetStreamMessage(
-        NATSMessage(subject: "s", reply: reply, data: "", headers: []), it.connection)
+        NATSMessage(subject: "s", reply: reply, data: "", status: nil), it.connection)
     }
     for reply: ByteString in [
       "$JS.ACK.S.C.2.30.4.500.6", "$JS.ACK._.hash.S.C.2.30.4.500.6",
       "$JS.ACK.d.h.S.C.2.30.4.500.6.x",
     ] {
       let message = try #require(read(reply))
-      #expect(message.stream == "S" && message.consumer == "C" && message.deliveries == 2)
+      #expect(message.stream == "S" && message.deliveries == 2)
       #expect(message.streamSequence == 30 && message.consumerSequence == 4)
-      #expect(message.time == 500 && message.pending == 6)
+      #expect(message.pending == 6)
     }
     for reply: ByteString? in [
       nil, "", "x", "$JS.ACK", "$JS.ACK.S.C.2.30.4.500", "$JS.ACK.S.C.2.30.4.500.6.7",
@@ -150,7 +147,7 @@ struct PullerTests {
     var settings = StreamSettings("Q", subjects: ["q"])
     settings.retention = .workQueue
     _ = try it.result { try await it.jetStream.ensureStream(settings) }
-    var consumer = ConsumerSettings(durable: "W")
+    var consumer = ConsumerSettings("W")
     consumer.ackWait = ackWait
     consumer.maxAckPending = 1000
     _ = try it.result { try await it.jetStream.ensureConsumer("Q", consumer) }
@@ -188,9 +185,9 @@ struct PullerTests {
     for message in got { try message.ack() }
     puller.demand = 100
     it.wait { got.count == 50 }
-    try it.result { try await got[49].ackSync() }
+    _ = try it.result { try await it.connection.request(got[49].reply, "+ACK") }
     let info = try it.result { try await it.jetStream.consumerInfo("Q", "W") }
-    #expect(info.pending == 0 && info.ackPending == 42)
+    #expect(info.pending == 0 && info.delivered == 50)
     #expect(try it.result { try await it.jetStream.streamInfo("Q") }.messages == 42)
     try add(10, to: it, from: 50)
     it.wait { got.count == 60 }
@@ -238,7 +235,7 @@ struct PullerTests {
     try got[1].term()
     it.wait { got.count == 4 }
     #expect(got[3].data == "0" && got[3].deliveries == 2)
-    try got[3].nak(delay: .seconds(30))
+    try got[3].ack()
     for _ in 0..<4 {
       try got[2].inProgress()
       var isLater = false
@@ -248,7 +245,6 @@ struct PullerTests {
     #expect(got.count == 4)
     it.wait { got.count == 5 }
     #expect(got[4].data == "2" && got[4].deliveries == 2)
-    try it.result { try await got[4].ackSync() }
     puller.stop()
   }
 

@@ -154,7 +154,10 @@ struct ObjectStoreTests {
   func fullBucket() throws {
     let it = try Fixture()
     let store = try ObjectStore(it.jetStream, bucket: "small")
-    try it.result { try await store.ensureBucket(maxBytes: 1 << 20) }
+    try it.result { try await store.ensureBucket() }
+    let config = try it.result { try await it.jetStream.call("STREAM.INFO.OBJ_small") }["config"]
+    let limited = config?.replacing([NATSJSON.Member("max_bytes", .integer(1 << 20))])
+    _ = try it.result { try await it.jetStream.call("STREAM.UPDATE.OBJ_small", limited) }
     let bytes = randomBytes(1000)
     _ = try it.result { try await store.put("x", bytes) }
     let error = try it.error { try await store.put("x", randomBytes(3 << 20)) }

@@ -124,7 +124,7 @@ extension NATSConnection {
     guard let number = UInt64(String(decoding: token, as: UTF8.self)),
       let request = requests.remove(number)
     else { return }
-    guard message.status == 503, message.data.isEmpty else {
+    guard message.status?.code == 503, message.data.isEmpty else {
       return request.then(.success(message))
     }
     request.then(.failure(NATSConnection.noResponders(request.subject, at: place)))

@@ -10,7 +10,7 @@ package final class NATSConnection: LoopExtension {
   /// Holds its extensions until it is shut down.
   package unowned let loop: FlowEventLoop
   let settings: NATSSettings
-  private let handle: NATSHandle
+  let handle: NATSHandle
   private let receiver: NATSReceiver
   private var subscriptions: [UInt32: NATSSubscription] = [:]
   private var lastSubscription: UInt32 = 0
@@ -102,7 +102,7 @@ package final class NATSConnection: LoopExtension {
   /// The server for error messages.
   var place: ByteString { serverURL.map { ByteString($0) } ?? settings.place }
 
-  func failure(_ text: ByteString) -> FlowError { FlowError(.error, "\(place): \(text)") }
+  package func failure(_ text: ByteString) -> FlowError { FlowError(.error, "\(place): \(text)") }
 
   private func failure(_ failure: NATSFailure) -> FlowError {
     if failure.is(NATS_INSUFFICIENT_BUFFER) {
@@ -140,28 +140,15 @@ package final class NATSConnection: LoopExtension {
     throw failure(problem)
   }
 
-  /// A function for helper threads that publishes a message with a reply subject; it returns the problem.
-  func publisher() throws(FlowError)
-    -> @Sendable (
-      _ subject: ByteString, _ data: ByteString, _ reply: ByteString
-    ) -> ByteString?
-  {
-    try checkOpen()
-    return { [handle] subject, data, reply in
-      handle.publish(subject, data, reply: reply, headers: [])?.text
-    }
-  }
-
-  /// Subscribes to a subject, which may have wildcards; of the subscribers of a queue, one gets a message.
+  /// Subscribes to a subject, which may have wildcards.
   ///
   /// The handler is called on the loop's thread, as long as the subscription and the connection are open.
   @discardableResult
   package func subscribe(
-    _ subject: ByteString, queue: ByteString? = nil, handler: @escaping (NATSMessage) -> Void
+    _ subject: ByteString, handler: @escaping (NATSMessage) -> Void
   ) throws(FlowError) -> NATSSubscription {
     try checkOpen()
     guard subject.isNATSSubject else { throw .usage("'\(subject)' isn't a subject") }
-    if let queue, !queue.isNATSSubject { throw .usage("'\(queue)' isn't the name of a queue") }
     repeat {
       lastSubscription &+= 1
     } while lastSubscription == 0
@@ -169,11 +156,8 @@ package final class NATSConnection: LoopExtension {
     let number = lastSubscription
     let context = receiver.context(of: number)
     var raw: OpaquePointer?
-    let status: natsStatus?? = subject.withCString { subject in
-      guard let queue else { return cnats_subscribe(handle.raw, subject, nil, context, &raw) }
-      return queue.withCString { cnats_subscribe(handle.raw, subject, $0, context, &raw) }
-    }
-    guard let status = status ?? nil else { throw .usage("'\(subject)' isn't a subject") }
+    let status = subject.withCString { cnats_subscribe(handle.raw, $0, context, &raw) }
+    guard let status else { throw .usage("'\(subject)' isn't a subject") }
     guard status == NATS_OK, let raw else { throw failure(NATSFailure(status)) }
     let made = NATSSubscription(
       number, subject, NATSRawSubscription(raw: raw), handler, of: self)
@@ -198,30 +182,11 @@ package final class NATSConnection: LoopExtension {
 
   /// Waits until the server has all that was published; 10 s at most.
   package func flush() async throws(FlowError) {
-    try await onHelperThread { cnats_flush($0, 10_000) }
-  }
-
-  /// Measures the time of a message to the server and back.
-  package func roundTripTime() async throws(FlowError) -> Duration {
-    let time = Locked<Int64>(0)
-    try await onHelperThread { raw in
-      var nanoseconds: Int64 = 0
-      let status = cnats_round_trip(raw, &nanoseconds)
-      time.withLock { $0 = nanoseconds }
-      return status
-    }
-    return .nanoseconds(time.withLock { $0 })
-  }
-
-  /// Calls the library on a helper thread.
-  private func onHelperThread(
-    _ work: @escaping @Sendable (OpaquePointer) -> natsStatus
-  ) async throws(FlowError) {
     try checkOpen()
     let failure = try await loop.onHelperThread { [handle] in
       var failure: NATSFailure?
       HelperThreads.shared.standAside {
-        let status = work(handle.raw)
+        let status = cnats_flush(handle.raw, 10_000)
         if status != NATS_OK { failure = NATSFailure(status) }
       }
       return failure

@@ -29,7 +29,7 @@ final class NATSHandle: @unchecked Sendable {
   ) throws(FlowError) -> NATSHandle {
     if let problem = cnats_load() { throw FlowError(.error, ByteString(cText: problem)) }
     NATSReceiver.setEvents()
-    guard let options = cnats_options_make(receiver.context(of: 0)) else {
+    guard let options = cnats_options_make(receiver.context(of: 0), settings.isEncrypted) else {
       throw FlowError(.error, "no memory for a connection to \(settings.place)")
     }
     defer { cnats_options_free(options) }
@@ -126,50 +126,23 @@ struct NATSFailure: Sendable {
 }
 
 extension NATSSettings {
-  /// Sets all options of the library.
+  /// Sets the options of the library that are texts.
   fileprivate func apply(to options: OpaquePointer) throws(FlowError) {
-    func check(_ status: natsStatus??, _ what: ByteString) throws(FlowError) {
-      guard let status = status ?? nil else {
-        throw .usage("\(what) has a NUL byte")
-      }
-      if status == NATS_OK { return }
-      throw FlowError(.error, "can't use \(what): \(NATSFailure(status).text)")
-    }
-    func set(_ option: cnats_text, _ text: ByteString?, _ what: ByteString) throws(FlowError) {
+    func set(
+      _ option: cnats_option, _ text: ByteString?, _ name: ByteString, password: ByteString = ""
+    ) throws(FlowError) {
       guard let text else { return }
-      try check(text.withCString { cnats_set_text(options, option, $0) }, what)
+      let status: natsStatus?? = text.withCString { text in
+        password.withCString { cnats_set(options, option, text, $0) }
+      }
+      guard let status = status ?? nil else { throw .usage("\(name) has a NUL byte") }
+      if status == NATS_OK { return }
+      throw FlowError(.error, "can't use \(name): \(NATSFailure(status).text)")
     }
-    let urls = place
-    try check(urls.withCString { cnats_set_servers(options, $0) }, "the servers '\(urls)'")
-    try set(CNATS_NAME, name, "the connection's name")
+    try set(CNATS_SERVERS, place, "the servers '\(place)'")
+    try set(CNATS_NAME, "flowlua", "the connection's name")
     try set(CNATS_TOKEN, token, "the token")
-    if let user {
-      let password = password ?? ""
-      let status: natsStatus?? = user.withCString { user in
-        password.withCString { cnats_set_user(options, user, $0) }
-      }
-      try check(status, "the user or password")
-    }
-    if let credentials {
-      try set(CNATS_CREDENTIALS, credentials, "the credentials '\(credentials)'")
-    }
-    if tls.isRequired { try check(cnats_set_secure(options), "TLS") }
-    // A server that was checked to be on this computer may announce others of its cluster that aren't.
-    try check(cnats_set_ignores_discovered(options, !tls.isRequired), "an option")
-    if let authorities = tls.authorities {
-      try set(CNATS_AUTHORITIES, authorities, "the certificates '\(authorities)'")
-    }
-    try set(CNATS_HOST_NAME, tls.hostName, "the name of the server's certificate")
-    if let certificate = tls.certificate {
-      let key = tls.key ?? certificate
-      let status: natsStatus?? = certificate.withCString { certificate in
-        key.withCString { cnats_set_certificate(options, certificate, $0) }
-      }
-      try check(status, "the certificate '\(certificate)' with the key '\(key)'")
-    }
-    let milliseconds = max(1, connectTimeout.clampedNanoseconds / 1_000_000)
-    try check(cnats_set_timeout(options, milliseconds), "the timeout")
-    try check(cnats_set_prompt(options, sendsAtOnce), "an option")
+    try set(CNATS_USER, user, "the user or password", password: password ?? "")
   }
 
   /// The error for a connection that wasn't made.
@@ -184,11 +157,7 @@ extension NATSSettings {
       let refused: ByteString =
         token != nil
         ? "the token"
-        : user != nil
-          ? "the user or password"
-          : credentials != nil
-            ? "the credentials"
-            : tls.certificate != nil ? "the certificate" : "a connection without credentials"
+        : user != nil ? "the user or password" : "a connection without credentials"
       return FlowError(.error, "\(place) refused \(refused): \(reason)")
     case NATS_SSL_ERROR: return FlowError(.error, "\(place): TLS failed: \(reason)")
     case NATS_SECURE_CONNECTION_REQUIRED:

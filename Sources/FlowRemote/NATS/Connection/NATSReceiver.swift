@@ -135,16 +135,18 @@ extension NATSMessage {
     let data = cnats_data(message, &count)
     self.data = ByteString(
       Array(UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count)))
-    var size = 0
-    guard let block = cnats_headers(message, &size) else {
-      headers = []
-      return
+    func header(_ name: StaticString) -> ByteString? {
+      name.withUTF8Buffer { name in
+        name.withMemoryRebound(to: CChar.self) {
+          cnats_header(message, $0.baseAddress).map { ByteString(cText: $0) }
+        }
+      }
     }
-    defer { free(block) }
-    let texts = UnsafeRawBufferPointer(start: block, count: size)
-      .split(separator: 0, omittingEmptySubsequences: false).map { ByteString($0) }
-    headers = stride(from: 0, to: texts.count - 1, by: 2).map {
-      NATSHeader(texts[$0], texts[$0 + 1])
+    let code = header("Status").flatMap { Int($0.description) }
+    status = code.map {
+      Status(
+        code: $0, text: header("Description") ?? "",
+        pending: header("Nats-Pending-Messages").flatMap { Int($0.description) })
     }
   }
 }

@@ -15,20 +15,9 @@ package struct ObjectInfo: Sendable, Equatable {
   /// When it was stored, in the form of RFC 3339.
   package let modified: ByteString
   package let isDeleted: Bool
+}
 
-  init(
-    name: ByteString, nuid: ByteString, size: Int, chunks: Int, digest: ByteString,
-    modified: ByteString, isDeleted: Bool = false
-  ) {
-    self.name = name
-    self.nuid = nuid
-    self.size = size
-    self.chunks = chunks
-    self.digest = digest
-    self.modified = modified
-    self.isDeleted = isDeleted
-  }
-
+extension ObjectInfo {
   /// The description that the object is deleted.
   var deleted: ObjectInfo {
     ObjectInfo(
@@ -68,14 +57,13 @@ package struct ObjectInfo: Sendable, Equatable {
     clock_gettime(CLOCK_REALTIME, &now)
     var parts = tm()
     gmtime_r(&now.tv_sec, &parts)
-    func digits(_ number: some BinaryInteger, _ count: Int) -> String {
-      let text = String(number)
-      return String(repeating: "0" as Character, count: max(0, count - text.count)) + text
+    var text = [UInt8](repeating: 0, count: 32)
+    let length = text.withUnsafeMutableBytes { bytes in
+      bytes.withMemoryRebound(to: CChar.self) {
+        strftime($0.baseAddress, $0.count, "%Y-%m-%dT%H:%M:%S" as String, &parts)
+      }
     }
-    let day =
-      "\(digits(parts.tm_year + 1900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"
-    let time =
-      "\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))"
-    return ByteString("\(day)T\(time).\(digits(now.tv_nsec, 9))Z")
+    let nanoseconds = ByteString(String(1_000_000_000 + now.tv_nsec)).bytes.dropFirst()
+    return "\(ByteString(text.prefix(length))).\(ByteString(nanoseconds))Z"
   }
 }

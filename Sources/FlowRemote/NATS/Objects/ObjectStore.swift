@@ -21,10 +21,7 @@ package final class ObjectStore {
   ///   - bucket: The name of the bucket: letters, digits, `-` and `_`.
   /// - Throws: A `FlowError` of kind `usage` for another name.
   package init(_ jetStream: JetStream, bucket: ByteString) throws(FlowError) {
-    let isName = bucket.bytes.allSatisfy { byte in
-      let scalar = Character(Unicode.Scalar(byte))
-      return byte < 0x80 && (scalar.isLetter || scalar.isNumber) || byte == 0x2D || byte == 0x5F
-    }
+    let isName = bucket.bytes.allSatisfy { $0.isLetter || $0.isDigit || "-_".bytes.contains($0) }
     guard isName, !bucket.isEmpty, bucket.count < 200 else {
       throw .usage(
         "'\(bucket)' can't be the name of a bucket: letters, digits, '-' and '_' are expected")
@@ -45,22 +42,10 @@ package final class ObjectStore {
 
   // MARK: The bucket
 
-  /// Creates the bucket. If there is one already, what its administrator may have chosen stays.
-  ///
-  /// - Parameters:
-  ///   - storage: Where the objects are kept.
-  ///   - maxAge: How long an object is kept; nil for ever.
-  ///   - maxBytes: The most bytes of all objects; nil for no limit.
-  ///   - replicas: How many servers of a cluster keep the objects.
-  /// - Throws: The error of the server, or the connection's.
-  package func ensureBucket(
-    storage: StreamSettings.Storage = .file, maxAge: Duration? = nil, maxBytes: Int64? = nil,
-    replicas: Int = 1
-  ) async throws(FlowError) {
+  /// Creates the bucket, which so many servers of a cluster keep. If there is one already, what its administrator may have
+  /// chosen stays.
+  package func ensureBucket(replicas: Int = 1) async throws(FlowError) {
     var settings = StreamSettings(stream, subjects: ["$O.\(bucket).C.>", "$O.\(bucket).M.>"])
-    settings.storage = storage
-    settings.maxAge = maxAge
-    settings.maxBytes = maxBytes
     settings.replicas = replicas
     settings.discard = .new
     settings.allowsRollup = true
@@ -84,28 +69,17 @@ package final class ObjectStore {
   /// Stores bytes as an object, unless there is one of the same content already.
   @discardableResult
   package func put(_ name: ByteString, _ bytes: ByteString) async throws(FlowError) -> ObjectInfo {
-    try await put(name, ObjectSource(bytes: bytes))
+    let hash = try await connection.loop.onHelperThread {
+      try FileHash.sha256.digest(of: bytes, Cancellation())
+    }
+    return try await put(name, ObjectSource(bytes: bytes), hash: hash).info
   }
 
-  /// Stores the content of a file as an object, unless there is one of the same content already.
+  /// Stores the content of a file as an object of a new name.
   package func putFile(
     _ name: ByteString, _ path: ByteString
   ) async throws(FlowError) -> ObjectInfo {
-    try await put(name, ObjectSource(path: path))
-  }
-
-  private func put(
-    _ name: ByteString, _ source: ObjectSource
-  ) async throws(FlowError) -> ObjectInfo {
-    guard !name.isEmpty, name.count <= 255 else {
-      throw .usage("'\(name)' can't be the name of an object")
-    }
-    guard let earlier = try await info(name) else {
-      return try await send(name, source, replacing: nil)
-    }
-    let digest = try await connection.loop.onHelperThread { try source.digest(Self.chunkSize) }
-    if digest == earlier.digest { return earlier }
-    return try await send(name, source.restarted(), replacing: earlier)
+    try await send(name, ObjectSource(path: path), replacing: nil)
   }
 
   /// Stores a file as an object, unless there is one of the same content already; then its content isn't read.
@@ -119,12 +93,20 @@ package final class ObjectStore {
   package func putFile(
     _ name: ByteString, _ path: ByteString, hash: ByteString
   ) async throws(FlowError) -> (info: ObjectInfo, isSent: Bool) {
+    try await put(name, ObjectSource(path: path), hash: hash)
+  }
+
+  private func put(
+    _ name: ByteString, _ source: ObjectSource, hash: ByteString
+  ) async throws(FlowError) -> (info: ObjectInfo, isSent: Bool) {
+    guard !name.isEmpty, name.count <= 255 else {
+      throw .usage("'\(name)' can't be the name of an object")
+    }
     let digest = Self.digest(ofHash: hash)
     let earlier = try await info(name)
     if let earlier, earlier.digest.withoutPadding == digest.withoutPadding {
       return (earlier, false)
     }
-    let source = ObjectSource(path: path)
     return (try await send(name, source, replacing: earlier, digest: digest), true)
   }
 
@@ -148,7 +130,7 @@ package final class ObjectStore {
       }
       info = ObjectInfo(
         name: name, nuid: upload.nuid, size: sent.size, chunks: sent.chunks, digest: sent.digest,
-        modified: ObjectInfo.currentTime())
+        modified: ObjectInfo.currentTime(), isDeleted: false)
       try await publish(info)
     } catch {
       // Its own parts without a description. The server may have been given more than it has stored: it is asked until

@@ -21,8 +21,7 @@ final class ObjectUpload {
   let nuid = NATSUniqueName.make()
   private let store: ObjectStore
   private let source: ObjectSource
-  private let digest: ObjectDigest
-  private let publish: @Sendable (ByteString, ByteString, ByteString) -> ByteString?
+  private let digest: FileHash.Digest
   private var sent = Sent()
   private var unacknowledged = 0
   /// Requested when no further part is to be sent.
@@ -38,8 +37,7 @@ final class ObjectUpload {
   init(_ store: ObjectStore, _ source: ObjectSource) throws(FlowError) {
     self.store = store
     self.source = source
-    digest = try ObjectDigest()
-    publish = try store.connection.publisher()
+    do throws(SystemError) { digest = try FileHash.Digest(.sha256) } catch { throw .from(error) }
   }
 
   /// Ends the upload with an error, unless it has ended: once no thread sends.
@@ -89,8 +87,9 @@ final class ObjectUpload {
     }
     unacknowledged += count
     let replies = requests.map(\.reply)
-    let step = try await connection.loop.onHelperThread { [source, digest, publish, stopped] in
-      try Self.step(source, digest, subject, replies, stopped, publish)
+    let step = try await connection.loop.onHelperThread {
+      [source, digest, stopped, handle = connection.handle] in
+      try Self.step(source, digest, subject, replies, stopped, handle)
     }
     used = step.parts.count
     unacknowledged -= count - used
@@ -104,19 +103,19 @@ final class ObjectUpload {
 
   /// Sends as many parts as there are subjects for their acknowledgements.
   private static func step(
-    _ source: ObjectSource, _ digest: ObjectDigest, _ subject: ByteString, _ replies: [ByteString],
-    _ stopped: Cancellation, _ publish: (ByteString, ByteString, ByteString) -> ByteString?
-  ) throws(FlowError) -> Step {
+    _ source: ObjectSource, _ digest: FileHash.Digest, _ subject: ByteString,
+    _ replies: [ByteString], _ stopped: Cancellation, _ handle: NATSHandle
+  ) throws(SystemError) -> Step {
     var step = Step()
     for reply in replies where !stopped.isRequested {
       let part = try source.next(ObjectStore.chunkSize)
       if part.isEmpty {
-        step.digest = try digest.end()
+        step.digest = ObjectStore.digest(ofHash: try digest.end())
         break
       }
-      try digest.add(part)
-      if let problem = publish(subject, part, reply) {
-        throw FlowError(.error, "can't send a part of an object: \(problem)")
+      try digest.add(part.bytes)
+      if let problem = handle.publish(subject, part, reply: reply, headers: []) {
+        throw SystemError("can't send a part of an object: \(problem.text)")
       }
       step.parts.append(part.count)
     }

@@ -1,11 +1,9 @@
 package import FlowEngine
 
 /// The error of JetStream that a reply has: the `underlying` error of a `FlowError`.
-package struct JetStreamProblem: Error, Sendable, Equatable {
+package struct JetStreamProblem: Error, Sendable {
   /// The number of the error, such as 10059 for a missing stream. The message has it as `nats_10059`.
   package let code: Int64
-  /// The class of the error, as HTTP has it.
-  package let status: Int64
 
   /// There is no such stream.
   package static let missingStream: Int64 = 10059
@@ -13,9 +11,9 @@ package struct JetStreamProblem: Error, Sendable, Equatable {
   package static let missingConsumer: Int64 = 10014
   static let missingMessage: Int64 = 10037
   /// The last message of the stream, or of the subject, isn't the expected one.
-  static let otherLastMessage: Int64 = 10071
+  package static let otherLastMessage: Int64 = 10071
   /// A cluster has no leader for the stream just now.
-  static let unavailable: Int64 = 10008
+  package static let unavailable: Int64 = 10008
   /// There is a stream of the name, with other settings or with the same subjects: nats-server says the latter when two
   /// programs create one at the same time, and of other streams as well.
   static let existingStream: Set<Int64> = [10058, 10065]
@@ -33,11 +31,12 @@ extension FlowError {
   package var jetStreamCode: Int64? { (underlying as? JetStreamProblem)?.code }
 }
 
-/// The streams of a connection's servers, by requests that don't block the loop.
+/// The streams of a connection's servers, by requests that don't block the loop. libnats has functions for them, too: they
+/// block, and their structures have other fields in Debian 13 than in Debian 12.
 package final class JetStream {
   package let connection: NATSConnection
   /// The limit for each reply.
-  package var timeout: Duration = .seconds(5)
+  private static let timeout = Duration.seconds(5)
   /// How long a stream's creation waits for further servers of a cluster that has just begun: those that know each other
   /// tell what room they have when they begin, and then every 10 s.
   private var patience: Duration = .seconds(12)
@@ -59,7 +58,7 @@ package final class JetStream {
     let reply: NATSMessage
     do throws(FlowError) {
       reply = try await connection.request(
-        "$JS.API.\(operation)", body?.text ?? "", timeout: timeout)
+        "$JS.API.\(operation)", body?.text ?? "", timeout: Self.timeout)
     } catch {
       throw error.underlying is NATSNoResponders ? connection.failure(Self.startHint) : error
     }
@@ -74,12 +73,11 @@ package final class JetStream {
     }
     guard let problem = json["error"] else { return json }
     let code = problem["err_code"]?.asInteger ?? 0
-    let status = problem["code"]?.asInteger ?? 0
     if JetStreamProblem.disabled.contains(code) { throw connection.failure(Self.startHint) }
     let text = problem["description"]?.asBytes ?? "an unknown error"
     throw FlowError(
       .error, "\(connection.place): \(text) (nats_\(code))", code: code,
-      underlying: JetStreamProblem(code: code, status: status))
+      underlying: JetStreamProblem(code: code))
   }
 
   /// Sends a request and makes a value of its reply.
@@ -102,10 +100,7 @@ package final class JetStream {
   // MARK: Streams
 
   /// Tells whether there is JetStream, by an error if there is none.
-  @discardableResult
-  package func info() async throws(FlowError) -> JetStreamInfo {
-    try await call("INFO", nil) { JetStreamInfo($0) }
-  }
+  package func checkPresence() async throws(FlowError) { try await call("INFO") }
 
   /// Removes a message from a stream.
   package func deleteMessage(
@@ -166,12 +161,6 @@ package final class JetStream {
     let wanted = config.replacing(settings.needs)
     if wanted == config { return info }
     return try await call("STREAM.UPDATE.\(settings.name)", wanted) { StreamInfo($0) }
-  }
-
-  /// Deletes a stream with its messages and consumers; a missing one is an error.
-  package func deleteStream(_ name: ByteString) async throws(FlowError) {
-    try check(name)
-    try await call("STREAM.DELETE.\(name)")
   }
 
   /// Removes the messages of a stream, or those of a subject; the result is their number.
@@ -249,11 +238,7 @@ package final class JetStream {
   ) async throws(FlowError) -> ConsumerInfo {
     try check(stream, settings.name ?? "-")
     let operation: ByteString =
-      switch (settings.isDurable, settings.name) {
-      case (true, let name?): "CONSUMER.DURABLE.CREATE.\(stream).\(name)"
-      case (_, let name?): "CONSUMER.CREATE.\(stream).\(name)"
-      case (_, nil): "CONSUMER.CREATE.\(stream)"
-      }
+      settings.name.map { "CONSUMER.DURABLE.CREATE.\(stream).\($0)" } ?? "CONSUMER.CREATE.\(stream)"
     let body = NATSJSON.members([("stream_name", .string(stream)), ("config", settings.json)])
     return try await call(operation, body) { ConsumerInfo($0) }
   }
@@ -294,7 +279,7 @@ package final class JetStream {
     let reply: Result<NATSMessage, FlowError>
     do throws(FlowError) {
       reply = .success(
-        try await connection.request(subject, data, headers: headers, timeout: timeout))
+        try await connection.request(subject, data, headers: headers, timeout: Self.timeout))
     } catch {
       reply = .failure(error)
     }

@@ -4,17 +4,13 @@ package import FlowEngine
 package struct JetStreamMessage {
   package let subject: ByteString
   package let data: ByteString
-  package let headers: [NATSHeader]
   package let stream: ByteString
-  package let consumer: ByteString
   /// How often it has been delivered, this time included.
   package let deliveries: UInt64
   /// Its number in the stream.
   package let streamSequence: UInt64
   /// The number of this delivery of the consumer.
   package let consumerSequence: UInt64
-  /// When it was stored, in nanoseconds since 1970.
-  package let time: Int64
   /// How many messages follow that haven't been delivered yet.
   package let pending: UInt64
   /// Where it is acknowledged.
@@ -28,14 +24,11 @@ package struct JetStreamMessage {
     self.reply = reply
     subject = message.subject
     data = message.data
-    headers = message.headers
     stream = place.stream
-    consumer = place.consumer
     let numbers = place.numbers
     deliveries = numbers[0]
     streamSequence = numbers[1]
     consumerSequence = numbers[2]
-    time = Int64(clamping: numbers[3])
     pending = numbers[4]
   }
 
@@ -43,15 +36,14 @@ package struct JetStreamMessage {
   /// which has a domain and an account before the stream, and may have more at the end.
   private static func place(
     of reply: ByteString
-  ) -> (stream: ByteString, consumer: ByteString, numbers: [UInt64])? {
-    let tokens = reply.split(at: ".")
-      .map { ByteString($0) }
+  ) -> (stream: ByteString, numbers: [UInt64])? {
+    let tokens = reply.split(at: ".").map { ByteString($0) }
     guard tokens.count == 9 || tokens.count >= 11, tokens[0].equals("$JS"), tokens[1].equals("ACK")
     else { return nil }
     let first = tokens.count == 9 ? 2 : 4
     let numbers = tokens[(first + 2)...].prefix(5).compactMap { UInt64($0.description) }
     guard numbers.count == 5 else { return nil }
-    return (tokens[first], tokens[first + 1], numbers)
+    return (tokens[first], numbers)
   }
 
   // MARK: Acknowledgement
@@ -59,16 +51,8 @@ package struct JetStreamMessage {
   /// Acknowledges it; the server doesn't confirm that.
   package func ack() throws(FlowError) { try send("+ACK") }
 
-  /// Acknowledges it, and waits until the server has noted that.
-  package func ackSync(timeout: Duration = .seconds(5)) async throws(FlowError) {
-    _ = try await connection.request(reply, "+ACK", timeout: timeout)
-  }
-
-  /// Has it delivered again, at once or after a delay.
-  package func nak(delay: Duration? = nil) throws(FlowError) {
-    guard let delay else { return try send("-NAK") }
-    try send("-NAK \(NATSJSON.members([("delay", .nanoseconds(delay))]).text)")
-  }
+  /// Has it delivered again, at once.
+  package func nak() throws(FlowError) { try send("-NAK") }
 
   /// Begins the time again after which it would be delivered again.
   package func inProgress() throws(FlowError) { try send("+WPI") }

@@ -201,7 +201,7 @@ package final class JetStreamPuller {
   private func receive(_ message: NATSMessage) {
     lastSign = SystemClock().now()
     guard let message = JetStreamMessage(message, connection) else {
-      if let status = message.status { receive(status: status, message) }
+      if let status = message.status { receive(status, message.subject) }
       return
     }
     outstanding = max(0, outstanding - 1)
@@ -211,20 +211,19 @@ package final class JetStreamPuller {
   }
 
   /// Handles a message of the server about a request, whose number the subject ends with.
-  private func receive(status: Int, _ message: NATSMessage) {
-    let token = message.subject.bytes.dropFirst(inbox.count + 1)
+  private func receive(_ status: NATSMessage.Status, _ subject: ByteString) {
+    let token = subject.bytes.dropFirst(inbox.count + 1)
     let number = UInt64(String(decoding: token, as: UTF8.self)) ?? 0
     // A heartbeat ends nothing; and a request that was given up doesn't count any more.
-    if status == 100 { return }
+    if status.code == 100 { return }
     let isKnown = requests.removeValue(forKey: number) != nil
     if isKnown {
-      let left = message.header("Nats-Pending-Messages").flatMap { Int($0.description) }
-      outstanding = requests.isEmpty ? 0 : max(0, outstanding - (left ?? 0))
+      outstanding = requests.isEmpty ? 0 : max(0, outstanding - (status.pending ?? 0))
     }
-    switch status {
+    switch status.code {
     case 404, 408: schedulePull()
     case 503: handleMissing()
-    default: handleProblem(status, message.statusText)
+    default: handleProblem(status.code, status.text)
     }
   }
 

@@ -1,8 +1,8 @@
-internal import FlowEngine
+package import FlowEngine
 
 /// Reads messages of a stream in their order, by a consumer of its own that the server has in memory. Messages on their
 /// way are lost with a connection, as they aren't acknowledged: that is an error.
-final class StreamReading {
+package final class StreamReading {
   private let jetStream: JetStream
   private let stream: ByteString
   private let consumer: ConsumerInfo
@@ -19,7 +19,7 @@ final class StreamReading {
   private static let patience = Duration.seconds(60)
 
   /// How many messages there were at the start.
-  var pending: UInt64 { consumer.pending }
+  package var pending: UInt64 { consumer.pending }
 
   private init(
     _ jetStream: JetStream, _ stream: ByteString, _ consumer: ConsumerInfo, _ loss: FlowError
@@ -40,14 +40,12 @@ final class StreamReading {
   ///   - loss: The error when a message was lost.
   /// - Throws: The error of the server, or the connection's.
   /// - Returns: The reading, which has to be ended.
-  static func begin(
+  package static func begin(
     _ jetStream: JetStream, _ stream: ByteString, _ filter: ByteString,
     _ start: ConsumerSettings.Start, loss: FlowError
   ) async throws(FlowError) -> StreamReading {
-    var settings = ConsumerSettings()
+    var settings = ConsumerSettings(nil)
     settings.filter = filter
-    settings.isAcknowledged = false
-    settings.isInMemory = true
     settings.inactiveThreshold = patience
     settings.start = start
     let consumer = try await jetStream.ensureConsumer(stream, settings)
@@ -62,7 +60,7 @@ final class StreamReading {
   }
 
   /// How many more messages may come.
-  var demand: Int {
+  package var demand: Int {
     get { puller?.demand ?? 0 }
     set { puller?.demand = newValue }
   }
@@ -80,7 +78,7 @@ final class StreamReading {
   }
 
   /// The messages that have come; it waits for some. The result is empty if none came in that time.
-  func next(within limit: Duration) async throws(FlowError) -> [JetStreamMessage] {
+  package func next(within limit: Duration) async throws(FlowError) -> [JetStreamMessage] {
     if messages.isEmpty, failure == nil {
       let loop = jetStream.connection.loop
       var timer: LoopTimer?
@@ -98,7 +96,7 @@ final class StreamReading {
   }
 
   /// Removes the consumer.
-  func end() {
+  package func end() {
     puller?.stop()
     puller = nil
     jetStream.connection.perform { [jetStream, stream, consumer] in

@@ -60,10 +60,6 @@ package indirect enum NATSJSON: Equatable, Sendable {
     if case .bool(let flag) = self { flag } else { nil }
   }
 
-  package var asList: [NATSJSON]? {
-    if case .list(let items) = self { items } else { nil }
-  }
-
   /// The names of the members; none if this is no object.
   var names: [ByteString] {
     if case .object(let members) = self { members.map(\.name) } else { [] }
@@ -230,33 +226,38 @@ struct NATSJSONReader {
   }
 
   private mutating func list(depth: Int) throws(FlowError) -> NATSJSON {
-    next += 1
     var items: [NATSJSON] = []
-    skipSpace()
-    if skip("]") { return .list(items) }
-    while true {
-      items.append(try value(depth: depth + 1))
-      skipSpace()
-      if skip("]") { return .list(items) }
-      if !skip(",") { throw problem("',' or ']' is expected") }
+    try sequence(to: "]") { reader throws(FlowError) in
+      items.append(try reader.value(depth: depth + 1))
     }
+    return .list(items)
   }
 
   private mutating func object(depth: Int) throws(FlowError) -> NATSJSON {
-    next += 1
     var members: [NATSJSON.Member] = []
+    try sequence(to: "}") { reader throws(FlowError) in
+      reader.skipSpace()
+      guard reader.current == UInt8(ascii: "\"") else { throw reader.problem("a name is expected") }
+      let name = try reader.string()
+      reader.skipSpace()
+      if !reader.skip(":") { throw reader.problem("':' is expected") }
+      members.append(NATSJSON.Member(name, try reader.value(depth: depth + 1)))
+    }
+    return .object(members)
+  }
+
+  /// Reads what is between two brackets, with commas.
+  private mutating func sequence(
+    to end: Unicode.Scalar, _ item: (inout Self) throws(FlowError) -> Void
+  ) throws(FlowError) {
+    next += 1
     skipSpace()
-    if skip("}") { return .object(members) }
+    if skip(end) { return }
     while true {
+      try item(&self)
       skipSpace()
-      guard current == UInt8(ascii: "\"") else { throw problem("a name is expected") }
-      let name = try string()
-      skipSpace()
-      if !skip(":") { throw problem("':' is expected") }
-      members.append(NATSJSON.Member(name, try value(depth: depth + 1)))
-      skipSpace()
-      if skip("}") { return .object(members) }
-      if !skip(",") { throw problem("',' or '}' is expected") }
+      if skip(end) { return }
+      if !skip(",") { throw problem("',' or '\(end.description)' is expected") }
     }
   }
 

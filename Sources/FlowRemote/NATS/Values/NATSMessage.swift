@@ -17,22 +17,16 @@ package struct NATSMessage: Sendable {
   /// The subject for replies; nil if none is expected.
   package let reply: ByteString?
   package let data: ByteString
-  /// In no particular order.
-  package let headers: [NATSHeader]
+  /// The server's own word about a request; nil for any other message.
+  package let status: Status?
 
-  /// The first value of a header; the case of its name counts.
-  package func header(_ name: StaticString) -> ByteString? {
-    headers.first { $0.name.equals(name) }?.value
+  package struct Status: Sendable {
+    /// Such as 503.
+    let code: Int
+    let text: ByteString
+    /// How many messages the request lacks.
+    let pending: Int?
   }
-
-  /// The code of a message from the server itself, such as 503; nil for any other message.
-  package var status: Int? {
-    if headers.isEmpty { return nil }
-    return header("Status").flatMap { Int($0.description) }
-  }
-
-  /// The server's text for its code.
-  package var statusText: ByteString { header("Description") ?? "" }
 }
 
 extension NATSHeader {
@@ -106,16 +100,12 @@ enum NATSBase64 {
   static func encodeForURL(_ bytes: [UInt8]) -> ByteString {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count + 2) / 3 * 4)
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let part = Array(rest.prefix(3))
-      rest = rest.dropFirst(3)
-      let second = part.count > 1 ? part[1] : 0
-      let third = part.count > 2 ? part[2] : 0
-      text.append(url[Int(part[0] >> 2)])
-      text.append(url[Int((part[0] & 3) << 4 | second >> 4)])
-      text.append(part.count > 1 ? url[Int((second & 15) << 2 | third >> 6)] : UInt8(ascii: "="))
-      text.append(part.count > 2 ? url[Int(third & 63)] : UInt8(ascii: "="))
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let part = bytes[start..<min(start + 3, bytes.count)]
+      let bits = part.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - part.count))
+      for place in 0..<4 {
+        text.append(place > part.count ? UInt8(ascii: "=") : url[bits >> (18 - 6 * place) & 63])
+      }
     }
     return ByteString(text)
   }

@@ -2,36 +2,13 @@ package import FlowEngine
 
 /// Where the servers are, and who connects.
 package struct NATSSettings: Sendable {
-  /// How a connection is encrypted. The certificate of the server is always checked.
-  package struct TLS: Sendable {
-    /// Whether a connection without encryption fails. A server may demand it without that.
-    package var isRequired = false
-    /// The path of the certificates that are trusted; nil for those of the system.
-    package var authorities: ByteString?
-    /// The paths of the client's certificate and of its key.
-    package var certificate: ByteString?
-    package var key: ByteString?
-    /// The name that the server's certificate must have; nil for the URL's.
-    package var hostName: ByteString?
-
-    package init() {}
-  }
-
-  /// URLs without user and password: `nats://host:port` or `tls://host:port`.
-  package private(set) var servers: [String] = []
-  /// The name that the server shows for the connection.
-  package var name: ByteString = "flowlua"
+  package private(set) var servers: [Server] = []
   package var token: ByteString?
   package var user: ByteString?
   package var password: ByteString?
-  /// The path of a file with a JWT and its seed.
-  package var credentials: ByteString?
-  package var tls = TLS()
-  /// The limit of the time for one server.
-  package var connectTimeout: Duration = .seconds(5)
-  /// Whether each message is sent at once. Otherwise messages wait for up to a millisecond and are sent
-  /// together, which takes less time in all.
-  package var sendsAtOnce = true
+  /// Whether a connection without encryption fails; a server may demand it without that. Its certificate is always
+  /// checked.
+  package private(set) var isEncrypted = false
 
   /// The port of a URL without one.
   private static let usualPort = 4222
@@ -53,15 +30,17 @@ package struct NATSSettings: Sendable {
   }
 
   /// The servers for error messages.
-  package var place: ByteString { ByteString(servers.joined(separator: ",")) }
+  package var place: ByteString {
+    servers.map(\.url).reduce("") { $0.isEmpty ? $1 : $0 + "," + $1 }
+  }
 
   private mutating func add(_ url: ByteString) throws(FlowError) {
-    guard let parts = URLParts(url) else { throw Self.wrongForm(url) }
+    guard let parts = Server(url) else { throw Self.wrongForm(url) }
     if let port = parts.wrongPort {
       throw .usage("the port of a URL is a number from 1 to 65535, not '\(port)'")
     }
-    if parts.isEncrypted { tls.isRequired = true }
-    servers.append("\(parts.isEncrypted ? "tls" : "nats")://\(parts.host):\(parts.port)")
+    if parts.isEncrypted { isEncrypted = true }
+    servers.append(parts)
     guard let first = parts.user else { return }
     let others = (token, user, password)
     if let second = parts.password {
@@ -84,18 +63,24 @@ package struct NATSSettings: Sendable {
         + "TOKEN@ or USER:PASSWORD@ before the host")
   }
 
-  /// The parts of a URL.
-  private struct URLParts {
-    var isEncrypted = false
-    var host = ""
-    var port = NATSSettings.usualPort
+  /// A server, by the parts of its URL.
+  package struct Server: Sendable {
+    private(set) var isEncrypted = false
+    /// Of IPv6 with its brackets.
+    package private(set) var host: ByteString = ""
+    private var port = NATSSettings.usualPort
     /// The digits of a port that can't be one.
-    var wrongPort: ByteString?
+    fileprivate var wrongPort: ByteString?
     /// Decoded.
-    var user: ByteString?
-    var password: ByteString?
+    fileprivate var user: ByteString?
+    fileprivate var password: ByteString?
 
-    init?(_ url: ByteString) {
+    /// The host with the port.
+    package var place: ByteString { "\(host):\(port)" }
+    /// The URL without user and password: `nats://host:port` or `tls://host:port`.
+    package var url: ByteString { "\(isEncrypted ? "tls" : "nats")://\(place)" }
+
+    fileprivate init?(_ url: ByteString) {
       var rest = url.bytes[...]
       if rest.hasPrefix("nats://") {
         rest = rest.dropFirst(7)
