@@ -250,7 +250,7 @@ package struct RemoteNodeInfo: Equatable {
   package let tags: [ByteString]
   package let cores: Int
   /// Whether it is about to end, and takes no jobs any more.
-  package let isLeaving: Bool
+  package var isLeaving: Bool
   /// The name of its key; empty without one.
   package var key: ByteString
 

@@ -29,7 +29,7 @@ package final class RemoteNode {
   private var loop: FlowEventLoop { host.loop }
   let queue: RemoteQueue
   let files: RemoteNodeFiles
-  private let info: RemoteNodeInfo
+  private var info: RemoteNodeInfo
   private let tags: RemoteTags
   private var pullers: [RemoteTags: JetStreamPuller] = [:]
   private var sessions: [ByteString: RemoteSession] = [:]
@@ -49,7 +49,7 @@ package final class RemoteNode {
   private var lastStart: Int64 = 0
   /// The subject of its messages to itself.
   private let echo = NATSConnection.newInbox()
-  private(set) var isLeaving = false
+  var isLeaving: Bool { info.isLeaving }
   private var hasLeft = false
   var hasEnded = false
   /// Whether it ends by itself when its server is gone, because it was started for one script.
@@ -146,7 +146,7 @@ package final class RemoteNode {
   private func begin() async throws(FlowError) {
     try queue.connection.subscribe("flowlua.who") { [weak self] message in
       guard let self, !isLeaving else { return }
-      say(info, to: message.reply ?? Self.presence)
+      sayHere(to: message.reply ?? Self.presence)
     }
     try queue.connection.subscribe(echo) { _ in }
     queue.onForgery = { [weak self] in self?.onWarning?($0) }
@@ -186,9 +186,7 @@ package final class RemoteNode {
   /// The subject on which nodes say that they are there.
   private static let presence: ByteString = "flowlua.here"
 
-  private func sayHere() { say(info, to: Self.presence) }
-
-  private func say(_ info: RemoteNodeInfo, to subject: ByteString) {
+  private func sayHere(to subject: ByteString = RemoteNode.presence) {
     // It is said again soon.
     guard let bytes = try? queue.seal?.proven(info.bytes) ?? info.bytes else { return }
     try? queue.connection.publish(subject, ByteString(bytes))
@@ -279,11 +277,7 @@ package final class RemoteNode {
     guard let session, !session.isOver else {
       // The script ends, or it is gone, or too busy to reply: then it puts the jobs into the queue again.
       let deliveries = UInt64(min(message.deliveries, 255))
-      let reports = jobs.map {
-        RemoteReport(
-          number: $0.number, delivery: $0.round << 8 | deliveries, lane: info.name,
-          news: [.returned("the script didn't reply")])
-      }
+      let reports = jobs.map { report($0, deliveries, [.returned("the script didn't reply")]) }
       if session == nil { refuse(reports, handout, script) } else { handout.drop() }
       return arrived(jobs.count)
     }
@@ -334,21 +328,15 @@ package final class RemoteNode {
     // The server has an earlier request for it.
     if standsStill, freePlaces <= -jobs.count {
       for job in jobs {
-        let report = RemoteReport(
-          number: job.number, delivery: job.round << 8 | deliveries, lane: info.name,
-          news: [.returned("the node is busy")])
-        session.report(report.bytes) { result in
+        let busy = report(job, deliveries, [.returned("the node is busy")])
+        session.report(busy.bytes) { result in
           if case .success = result { handout.ended() } else { handout.giveBack() }
         }
       }
       return arrived(jobs.count)
     }
     if handout.count > 1 {
-      announce(
-        jobs.map {
-          RemoteReport(
-            number: $0.number, delivery: $0.round << 8 | deliveries, lane: info.name, news: [])
-        }, to: session.script)
+      announce(jobs.map { report($0, deliveries, []) }, to: session.script)
     }
     var codes: [ByteString: Result<WorkerCode, FlowError>] = [:]
     for job in jobs where codes[job.code] == nil {
@@ -387,6 +375,14 @@ package final class RemoteNode {
     } else if let one = ready.first {
       session.pool.submit(one, one.number)
     }
+  }
+
+  /// A report about a job that no worker has begun.
+  private func report(
+    _ job: RemoteJob, _ deliveries: UInt64, _ news: [RemoteReport.News]
+  ) -> RemoteReport {
+    RemoteReport(
+      number: job.number, delivery: job.round << 8 | deliveries, lane: info.name, news: news)
   }
 
   /// Says that this node has jobs, or begins them: at once, because they may end this process.
@@ -571,13 +567,9 @@ package final class RemoteNode {
   package func leave(_ then: @escaping () -> Void) {
     onLeft = then
     guard !isLeaving else { return }
-    isLeaving = true
     for puller in pullers.values { puller.stop() }
-    let bye = RemoteNodeInfo(
-      id: info.id, name: info.name, compatibility: info.compatibility, version: info.version,
-      lua: info.lua, workers: info.workers, tags: info.tags, cores: info.cores, isLeaving: true,
-      key: info.key)
-    say(bye, to: Self.presence)
+    info.isLeaving = true
+    sayHere()
     leaveIfDone()
   }
 
