@@ -44,9 +44,8 @@ final class FileTable {
     if isThere == nil { isThere = try StoreSchema.hasFiles(database) }
     if isThere == false { return nil }
     let select = try database.prepare(
-      "SELECT \(Self.columns) FROM files WHERE device = ?1 AND inode = ?2")
-    select.bind(1, Int64(bitPattern: stamp.device))
-    select.bind(2, Int64(bitPattern: stamp.inode))
+      "SELECT \(Self.columns) FROM files WHERE device = ?1 AND inode = ?2",
+      Int64(bitPattern: stamp.device), Int64(bitPattern: stamp.inode))
     defer { select.reset() }
     guard try select.step(), let file = try file(select), file.stamp == stamp else { return nil }
     return file.content
@@ -65,12 +64,10 @@ final class FileTable {
   /// Removes rows that are old.
   func prune(at time: Double) throws(FlowError) {
     // Without rows to remove it doesn't wait for other processes that write.
-    let old = try database.prepare("SELECT 1 FROM files WHERE hashed < ?1 LIMIT 1")
-    old.bind(1, time - Self.keptTime)
+    let old = try database.prepare(
+      "SELECT 1 FROM files WHERE hashed < ?1 LIMIT 1", time - Self.keptTime)
     if try old.first({ _ in true }) == nil { return }
-    let delete = try database.prepare("DELETE FROM files WHERE hashed < ?1")
-    delete.bind(1, time - Self.keptTime)
-    try delete.run()
+    try database.prepare("DELETE FROM files WHERE hashed < ?1", time - Self.keptTime).run()
   }
 
   /// The file of a row; nil when the row isn't what was written.
@@ -145,9 +142,7 @@ final class CodeTable {
     if isThere == nil { isThere = try StoreSchema.hasCodes(database) }
     if isThere == false { return [] }
     let select = try database.prepare(
-      "SELECT run, code, details, sum FROM codes WHERE run = ?1 AND code = ?2")
-    select.bind(1, run)
-    select.bind(2, code)
+      "SELECT run, code, details, sum FROM codes WHERE run = ?1 AND code = ?2", run, code)
     defer { select.reset() }
     return try select.step() ? try known(select)?.details ?? [] : []
   }
@@ -164,9 +159,7 @@ final class CodeTable {
 
   /// Removes the rows of a run.
   func remove(_ run: Int64) throws(FlowError) {
-    let delete = try database.prepare("DELETE FROM codes WHERE run = ?1")
-    delete.bind(1, run)
-    try delete.run()
+    try database.prepare("DELETE FROM codes WHERE run = ?1", run).run()
   }
 
   /// The code of a row; nil when the row isn't what was written.

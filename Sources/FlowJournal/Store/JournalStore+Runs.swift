@@ -44,18 +44,12 @@ extension JournalStore {
   func insert(
     _ number: Int64, _ name: ByteString, _ script: ByteString, _ head: MirrorMessage.Head
   ) throws(FlowError) {
-    let insert = try database.prepare(
+    try database.prepare(
       "INSERT INTO runs(\(RunRow.columns)) "
-        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0, 0, x'', x'', 0, 0)")
-    insert.bind(1, number)
-    insert.bind(2, name)
-    insert.bind(3, script)
-    insert.bind(4, ByteString(head.words.formBytes))
-    insert.bind(5, head.seed)
-    insert.bind(6, head.began)
-    insert.bind(
-      7, try RunRow.sum(number, name, script, head.words, head.seed, head.began, digests))
-    try insert.run()
+        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0, 0, x'', x'', 0, 0)", number, name, script,
+      ByteString(head.words.formBytes), head.seed, head.began,
+      try RunRow.sum(number, name, script, head.words, head.seed, head.began, digests)
+    ).run()
   }
 
   /// Continues a run, which no other process may execute then.
@@ -117,12 +111,10 @@ extension JournalStore {
 
   /// Gives a run to a script that was renamed.
   private func rename(_ run: RunRow, to script: ByteString) throws(FlowError) {
-    let update = try database.prepare("UPDATE runs SET script = ?2, sum = ?3 WHERE number = ?1")
-    update.bind(1, run.number)
-    update.bind(2, script)
-    update.bind(
-      3, try RunRow.sum(run.number, run.name, script, run.words, run.seed, run.began, digests))
-    try update.run()
+    try database.prepare(
+      "UPDATE runs SET script = ?2, sum = ?3 WHERE number = ?1", run.number, script,
+      try RunRow.sum(run.number, run.name, script, run.words, run.seed, run.began, digests)
+    ).run()
   }
 
   private func find(_ id: ByteString?, of script: ByteString) throws(FlowError) -> RunRow? {
@@ -169,8 +161,8 @@ extension JournalStore {
     _ key: Digest
   ) throws(FlowError) -> (run: ByteString, record: OpRecord)? {
     guard let record = try table.cached(key) else { return nil }
-    let select = try database.prepare("SELECT name FROM runs WHERE number = ?1")
-    select.bind(1, RecordTable.run(of: record.id))
+    let select = try database.prepare(
+      "SELECT name FROM runs WHERE number = ?1", RecordTable.run(of: record.id))
     guard let run = try select.first({ $0.text(0) }) else { return nil }
     return (run, record)
   }
@@ -191,11 +183,10 @@ extension JournalStore {
 
   private func summary(of run: RunRow) throws(FlowError) -> KeptRunSummary {
     var summary = run.summary
-    let count = try database.prepare(
-      "SELECT state, count(*) FROM records WHERE id >= ?1 AND id < ?2 GROUP BY state")
     let numbers = RecordTable.numbers(of: run.number)
-    count.bind(1, numbers.lowerBound)
-    count.bind(2, numbers.upperBound)
+    let count = try database.prepare(
+      "SELECT state, count(*) FROM records WHERE id >= ?1 AND id < ?2 GROUP BY state",
+      numbers.lowerBound, numbers.upperBound)
     while try count.step() {
       let number = Int(count.integer(1))
       switch OpRecord.State(rawValue: count.integer(0)) {
@@ -219,8 +210,7 @@ extension JournalStore {
   }
 
   func row(of id: ByteString) throws(FlowError) -> RunRow {
-    let select = try database.prepare("SELECT \(RunRow.columns) FROM runs WHERE name = ?1")
-    select.bind(1, id)
+    let select = try database.prepare("SELECT \(RunRow.columns) FROM runs WHERE name = ?1", id)
     guard let row = try select.first({ RunRow($0, digests) }) else {
       throw StoreProblem.missing.error("there is no run '\(id)' in the store '\(folder)'")
     }
@@ -252,11 +242,9 @@ extension JournalStore {
   /// stops, see `RunRow.isFinished`.
   func finish(_ number: Int64, _ epoch: Int64) throws(FlowError) {
     try database.execute("PRAGMA synchronous = NORMAL")
-    let update = try database.prepare(
-      "UPDATE runs SET is_held = 0, is_finished = 1 WHERE number = ?1 AND epoch = ?2")
-    update.bind(1, number)
-    update.bind(2, epoch)
-    try update.run()
+    try database.prepare(
+      "UPDATE runs SET is_held = 0, is_finished = 1 WHERE number = ?1 AND epoch = ?2", number, epoch
+    ).run()
     try database.execute("PRAGMA synchronous = FULL")
   }
 

@@ -325,13 +325,10 @@ extension JournalStore {
         return false
       }
       let numbers = RecordTable.numbers(of: run.number)
-      let records = try database.prepare("DELETE FROM records WHERE id >= ?1 AND id < ?2")
-      records.bind(1, numbers.lowerBound)
-      records.bind(2, numbers.upperBound)
-      try records.run()
-      let row = try database.prepare("DELETE FROM runs WHERE number = ?1")
-      row.bind(1, run.number)
-      try row.run()
+      try database.prepare(
+        "DELETE FROM records WHERE id >= ?1 AND id < ?2", numbers.lowerBound, numbers.upperBound
+      ).run()
+      try database.prepare("DELETE FROM runs WHERE number = ?1", run.number).run()
       try codes.remove(run.number)
       try messages.remove(run.number)
       try MirrorTable.remove(run.number, in: database)

@@ -31,25 +31,17 @@ final class MessageTable {
     to run: Int64, _ name: ByteString, _ form: Form, _ bytes: ByteString, target: Int64
   ) throws(FlowError) {
     let now = WallClock.now()
-    let insert = try database.prepare(
+    try database.prepare(
       "INSERT INTO messages(run, name, target, form, value, sent, sum) "
-        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")
-    insert.bind(1, run)
-    insert.bind(2, name)
-    insert.bind(3, target)
-    insert.bind(4, form.rawValue)
-    insert.bind(5, bytes)
-    insert.bind(6, now)
-    insert.bind(7, try sum(run, name, target, form.rawValue, bytes, now))
-    try insert.run()
+        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)", run, name, target, form.rawValue, bytes, now,
+      try sum(run, name, target, form.rawValue, bytes, now)
+    ).run()
   }
 
   /// The message that a wait has taken; nil if it hasn't.
   func taken(by wait: ByteString, of run: Int64) throws(FlowError) -> Row? {
     let select = try database.prepare(
-      "SELECT \(Self.columns) FROM messages WHERE run = ?1 AND taken = ?2")
-    select.bind(1, run)
-    select.bind(2, wait)
+      "SELECT \(Self.columns) FROM messages WHERE run = ?1 AND taken = ?2", run, wait)
     defer { select.reset() }
     return try select.step() ? try row(select) : nil
   }
@@ -60,9 +52,7 @@ final class MessageTable {
   ) throws(FlowError) -> Row? {
     let select = try database.prepare(
       "SELECT \(Self.columns) FROM messages "
-        + "WHERE run = ?1 AND name = ?2 AND taken IS NULL ORDER BY id")
-    select.bind(1, run)
-    select.bind(2, name)
+        + "WHERE run = ?1 AND name = ?2 AND taken IS NULL ORDER BY id", run, name)
     defer { select.reset() }
     while try select.step() {
       let target = select.integer(3)
@@ -73,28 +63,20 @@ final class MessageTable {
 
   /// Notes that a wait has taken a message.
   func take(_ id: Int64, by wait: ByteString) throws(FlowError) {
-    let update = try database.prepare("UPDATE messages SET taken = ?2 WHERE id = ?1")
-    update.bind(1, id)
-    update.bind(2, wait)
-    try update.run()
+    try database.prepare("UPDATE messages SET taken = ?2 WHERE id = ?1", id, wait).run()
   }
 
   /// Drops the message that a wait has taken: from then on no wait has it.
   func drop(takenBy wait: ByteString, of run: Int64) throws(FlowError) {
-    let update = try database.prepare(
-      "UPDATE messages SET taken = x'' WHERE run = ?1 AND taken = ?2")
-    update.bind(1, run)
-    update.bind(2, wait)
-    try update.run()
+    try database.prepare("UPDATE messages SET taken = x'' WHERE run = ?1 AND taken = ?2", run, wait)
+      .run()
   }
 
   /// Drops all messages of a name that no wait has taken.
   func dropOpen(_ name: ByteString, of run: Int64) throws(FlowError) {
-    let update = try database.prepare(
-      "UPDATE messages SET taken = x'' WHERE run = ?1 AND name = ?2 AND taken IS NULL")
-    update.bind(1, run)
-    update.bind(2, name)
-    try update.run()
+    try database.prepare(
+      "UPDATE messages SET taken = x'' WHERE run = ?1 AND name = ?2 AND taken IS NULL", run, name
+    ).run()
   }
 
   private func row(_ row: StoreStatement) throws(FlowError) -> Row {
@@ -140,37 +122,26 @@ final class MessageTable {
   func begin(
     _ wait: KeptWait, of run: Int64, epoch: Int64
   ) throws(FlowError) -> Double {
-    let insert = try database.prepare(
+    try database.prepare(
       "INSERT INTO waits(run, wait, name, ask, type, began, epoch) "
         + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) "
-        + "ON CONFLICT(run, wait) DO UPDATE SET epoch = ?7, ask = ?4, type = ?5")
-    insert.bind(1, run)
-    insert.bind(2, wait.wait)
-    insert.bind(3, wait.name)
-    insert.bind(4, wait.ask)
-    insert.bind(5, wait.type)
-    insert.bind(6, wait.began)
-    insert.bind(7, epoch)
-    try insert.run()
-    let select = try database.prepare("SELECT began FROM waits WHERE run = ?1 AND wait = ?2")
-    select.bind(1, run)
-    select.bind(2, wait.wait)
+        + "ON CONFLICT(run, wait) DO UPDATE SET epoch = ?7, ask = ?4, type = ?5", run, wait.wait,
+      wait.name, wait.ask, wait.type, wait.began, epoch
+    ).run()
+    let select = try database.prepare(
+      "SELECT began FROM waits WHERE run = ?1 AND wait = ?2", run, wait.wait)
     return try select.first { $0.double(0) } ?? wait.began
   }
 
   func end(_ wait: ByteString, of run: Int64) throws(FlowError) {
-    let delete = try database.prepare("DELETE FROM waits WHERE run = ?1 AND wait = ?2")
-    delete.bind(1, run)
-    delete.bind(2, wait)
-    try delete.run()
+    try database.prepare("DELETE FROM waits WHERE run = ?1 AND wait = ?2", run, wait).run()
   }
 
   /// The waits of a run, as the process of this epoch has noted them, the oldest first.
   func waits(of run: Int64, epoch: Int64) throws(FlowError) -> [KeptWait] {
     let select = try database.prepare(
-      "SELECT wait, name, ask, type, began FROM waits WHERE run = ?1 AND epoch = ?2 ORDER BY began")
-    select.bind(1, run)
-    select.bind(2, epoch)
+      "SELECT wait, name, ask, type, began FROM waits WHERE run = ?1 AND epoch = ?2 ORDER BY began",
+      run, epoch)
     var waits: [KeptWait] = []
     defer { select.reset() }
     while try select.step() {
@@ -185,9 +156,7 @@ final class MessageTable {
   /// Removes the messages and waits of a run.
   func remove(_ run: Int64) throws(FlowError) {
     for table in ["messages", "waits"] as [ByteString] {
-      let delete = try database.prepare("DELETE FROM \(table) WHERE run = ?1")
-      delete.bind(1, run)
-      try delete.run()
+      try database.prepare("DELETE FROM \(table) WHERE run = ?1", run).run()
     }
   }
 }

@@ -124,12 +124,11 @@ enum MirrorTable {
     _ run: Int64, _ position: (first: UInt64, last: UInt64), isFetched: Bool = false,
     in database: StoreDatabase
   ) throws(FlowError) {
-    let insert = try database.prepare("INSERT OR REPLACE INTO mirrored VALUES(?1, ?2, ?3, ?4)")
-    insert.bind(1, run)
-    insert.bind(4, isFetched ? 1 : 0 as Int64)
-    insert.bind(2, Int64(bitPattern: position.first))
-    insert.bind(3, Int64(bitPattern: position.last))
-    try insert.run()
+    try database.prepare(
+      "INSERT OR REPLACE INTO mirrored VALUES(?1, ?2, ?3, ?4)", run,
+      Int64(bitPattern: position.first), Int64(bitPattern: position.last),
+      isFetched ? 1 : 0 as Int64
+    ).run()
   }
 
   /// The number of the last message that a run in the store has, and whether it was fetched; nil for a run that no
@@ -137,8 +136,7 @@ enum MirrorTable {
   static func position(
     of run: Int64, in database: StoreDatabase
   ) throws(FlowError) -> (last: UInt64, isFetched: Bool)? {
-    let select = try database.prepare("SELECT last, is_fetched FROM mirrored WHERE run = ?1")
-    select.bind(1, run)
+    let select = try database.prepare("SELECT last, is_fetched FROM mirrored WHERE run = ?1", run)
     return try select.first { (UInt64(bitPattern: $0.integer(0)), $0.integer(1) != 0) }
   }
 
@@ -146,8 +144,6 @@ enum MirrorTable {
   static func remove(_ run: Int64, in database: StoreDatabase) throws(FlowError) {
     let table = try database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'mirrored'")
     guard try table.first({ _ in true }) != nil else { return }
-    let delete = try database.prepare("DELETE FROM mirrored WHERE run = ?1")
-    delete.bind(1, run)
-    try delete.run()
+    try database.prepare("DELETE FROM mirrored WHERE run = ?1", run).run()
   }
 }

@@ -284,22 +284,15 @@ package final class MirroredStore {
   /// Notes who executes a run, as its last message says.
   private func note(_ entry: Entry, _ number: Int64, isLive: Bool) throws(FlowError) {
     let message = entry.message
-    let update = try store.database.prepare(
+    try store.database.prepare(
       """
       UPDATE runs SET is_finished = ?2, ended = ?3, epoch = ?4, is_held = ?5, pid = ?6, host = ?7,
         boot = ?8, start = ?9, beat = ?10 WHERE number = ?1
-      """)
-    update.bind(1, number)
-    update.bind(2, message.state == .finished ? 1 : 0 as Int64)
-    update.bind(3, message.state == .held ? 0 : message.time)
-    update.bind(4, message.epoch)
-    update.bind(5, isLive ? 1 : 0 as Int64)
-    update.bind(6, message.holder.pid)
-    update.bind(7, message.holder.host)
-    update.bind(8, message.holder.boot)
-    update.bind(9, message.holder.start)
-    update.bind(10, isLive ? WallClock.now() : message.time)
-    try update.run()
+      """, number, message.state == .finished ? 1 : 0 as Int64,
+      message.state == .held ? 0 : message.time, message.epoch, isLive ? 1 : 0 as Int64,
+      message.holder.pid, message.holder.host, message.holder.boot, message.holder.start,
+      isLive ? WallClock.now() : message.time
+    ).run()
   }
 
   // MARK: Removing

@@ -100,10 +100,10 @@ final class RecordTable {
 
   /// A guess how many records a run has, at most: rows that were changed may have any number.
   func mostRecords(of run: Int64) throws(FlowError) -> Int {
-    let select = try database.prepare("SELECT max(id) FROM records WHERE id >= ?1 AND id < ?2")
     let numbers = Self.numbers(of: run)
-    select.bind(1, numbers.lowerBound)
-    select.bind(2, numbers.upperBound)
+    let select = try database.prepare(
+      "SELECT max(id) FROM records WHERE id >= ?1 AND id < ?2", numbers.lowerBound,
+      numbers.upperBound)
     let last = try select.first { $0.integer(0) } ?? 0
     return Int(max(0, min(last - numbers.lowerBound, 1 << 20)))
   }
@@ -112,11 +112,10 @@ final class RecordTable {
   func read(
     run number: Int64, _ body: (_ id: Int64, OpRecord?) throws(FlowError) -> Void
   ) throws(FlowError) {
-    let select = try database.prepare(
-      "SELECT \(columns) FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id")
     let numbers = Self.numbers(of: number)
-    select.bind(1, numbers.lowerBound)
-    select.bind(2, numbers.upperBound)
+    let select = try database.prepare(
+      "SELECT \(columns) FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id", numbers.lowerBound,
+      numbers.upperBound)
     defer { select.reset() }
     var names = SharedTexts()
     while try select.step() { try body(select.integer(0), record(select, &names)) }
@@ -125,8 +124,7 @@ final class RecordTable {
   /// The last finished record of this key, in any run; nil without one that is what was written.
   func cached(_ key: Digest) throws(FlowError) -> OpRecord? {
     let select = try database.prepare(
-      "SELECT \(columns) FROM records WHERE cache = ?1 AND state = 1 ORDER BY id DESC LIMIT 1")
-    select.bind(1, key)
+      "SELECT \(columns) FROM records WHERE cache = ?1 AND state = 1 ORDER BY id DESC LIMIT 1", key)
     defer { select.reset() }
     var names = SharedTexts()
     return try select.step() ? record(select, &names) : nil

@@ -44,19 +44,12 @@ struct RunLease {
   /// Gives a run to this process.
   static func take(_ number: Int64, _ epoch: Int64, in database: StoreDatabase) throws(FlowError) {
     let me = ProcessIdentity.current
-    let update = try database.prepare(
+    try database.prepare(
       """
       UPDATE runs SET is_finished = 0, epoch = ?2, is_held = 1, pid = ?3, host = ?4, boot = ?5,
         start = ?6, beat = ?7 WHERE number = ?1
-      """)
-    update.bind(1, number)
-    update.bind(2, epoch)
-    update.bind(3, me.pid)
-    update.bind(4, me.host)
-    update.bind(5, me.boot)
-    update.bind(6, me.start)
-    update.bind(7, WallClock.now())
-    try update.run()
+      """, number, epoch, me.pid, me.host, me.boot, me.start, WallClock.now()
+    ).run()
   }
 }
 

@@ -70,12 +70,20 @@ final class StoreDatabase {
     _ = try prepare("PRAGMA user_version").first { $0.integer(0) }
   }
 
-  /// A compiled statement, which lives as long as the connection; the same one for the same text.
-  func prepare(_ text: ByteString) throws(FlowError) -> StoreStatement {
-    if let present = statements[text] { return present }
-    let made = try compile(text)
-    statements[text] = made
-    return made
+  /// A compiled statement with values for its parameters, in their order. It lives as long as the connection, and is the
+  /// same one for the same text.
+  func prepare(
+    _ text: ByteString, _ values: (any StoreValue)?...
+  ) throws(FlowError) -> StoreStatement {
+    let statement: StoreStatement
+    if let known = statements[text] {
+      statement = known
+    } else {
+      statement = try compile(text)
+      statements[text] = statement
+    }
+    for (index, value) in values.enumerated() { value?.bind(to: statement, Int32(index + 1)) }
+    return statement
   }
 
   /// Executes a statement once.

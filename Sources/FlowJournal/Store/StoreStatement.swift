@@ -95,3 +95,24 @@ final class StoreStatement {
   func optionalText(_ column: Int32) -> ByteString? { isNull(column) ? nil : text(column) }
   func digest(_ column: Int32) -> Digest? { withBytes(column) { Digest($0) } }
 }
+
+/// A value of a row.
+protocol StoreValue {
+  func bind(to statement: StoreStatement, _ index: Int32)
+}
+
+extension Int64: StoreValue {
+  func bind(to statement: StoreStatement, _ index: Int32) { statement.bind(index, self) }
+}
+
+extension Double: StoreValue {
+  func bind(to statement: StoreStatement, _ index: Int32) { statement.bind(index, self) }
+}
+
+extension ByteString: StoreValue {
+  func bind(to statement: StoreStatement, _ index: Int32) { statement.bind(index, self) }
+}
+
+extension Digest: StoreValue {
+  func bind(to statement: StoreStatement, _ index: Int32) { statement.bind(index, self) }
+}

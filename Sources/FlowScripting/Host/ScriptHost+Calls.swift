@@ -360,7 +360,30 @@ final class LimitedWait: TaskWait {
   private let calls: LimitedCalls
   private let id: Int64
 
-  init(_ host: ScriptHost, _ task: AnyFlowTask, _ calls: LimitedCalls, _ id: Int64) {
+  /// Has `begin` begin a task with a function and the arguments of a call after its first two, and waits for its end.
+  static func begin(
+    _ call: LuaCall, _ function: LuaReference, _ host: ScriptHost,
+    _ begin: (SpawnedTask) throws -> Void
+  ) throws -> LuaAnswer {
+    let calls = try host.limitedCalls()
+    let id = calls.begin()
+    let task: SpawnedTask
+    do {
+      let further = try (0..<max(0, call.count - 2)).map { try call.value($0 + 3) }
+      let runner = try host.vm.uniqueReference(to: calls.returningRunner)
+      task = SpawnedTask(host, runner, [.integer(id), .reference(function)] + further)
+      host.begin(task, call.origin)
+      task.markObserved()
+      try begin(task)
+    } catch {
+      calls.end(id)
+      throw error
+    }
+    let wait = LimitedWait(host, task, calls, id)
+    return task.isConcluded ? try wait.finish(call) : try call.wait(wait)
+  }
+
+  private init(_ host: ScriptHost, _ task: AnyFlowTask, _ calls: LimitedCalls, _ id: Int64) {
     self.calls = calls
     self.id = id
     super.init(task, for: task.isConcluded ? nil : host.waitingTask, deadline: nil) {

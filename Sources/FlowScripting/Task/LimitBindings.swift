@@ -129,17 +129,9 @@ final class Limits: HostService {
     let limit = try limit(host, call, "use")
     let arguments = Arguments(host, call, method: "use")
     let function = try arguments.function(1)
-    let calls = try host.limitedCalls()
-    let id = calls.begin()
-    let task: AnyFlowTask
-    do {
-      let further = try (0..<max(0, call.count - 2)).map { try call.value($0 + 3) }
-      let runner = try host.vm.uniqueReference(to: calls.returningRunner)
-      let spawned = SpawnedTask(host, runner, [.integer(id), .reference(function)] + further)
-      let isHeld = isHeld(limit, host)
-      let op = host.currentOp?.displayName
-      host.begin(spawned, call.origin)
-      spawned.markObserved()
+    let isHeld = isHeld(limit, host)
+    let op = host.currentOp?.displayName
+    return try LimitedWait.begin(call, function, host) { spawned in
       if host.isWorker, !isHeld {
         host.service { WorkerLimits() }.begin(spawned, holding: limit, host)
       } else {
@@ -148,13 +140,7 @@ final class Limits: HostService {
         }
         spawned.begin(holding: hold)
       }
-      task = spawned
-    } catch {
-      calls.end(id)
-      throw error
     }
-    let wait = LimitedWait(host, task, calls, id)
-    return task.isConcluded ? try wait.finish(call) : try call.wait(wait)
   }
 
   /// Whether something around the running code holds a limit.

@@ -11,24 +11,10 @@ enum TimedWaits {
         throw arguments.wrong(1, "a finite number of seconds, greater than 0, expected, got 0")
       }
       let function = try arguments.function(2)
-      let calls = try host.limitedCalls()
-      let id = calls.begin()
-      let task: AnyFlowTask
-      do {
-        let further = try (0..<max(0, call.count - 2)).map { try call.value($0 + 3) }
-        let runner = try host.vm.uniqueReference(to: calls.returningRunner)
-        let spawned = SpawnedTask(host, runner, [.integer(id), .reference(function)] + further)
-        host.begin(spawned, call.origin)
+      return try LimitedWait.begin(call, function, host) { spawned in
         spawned.limit(to: Duration(clampingSeconds: seconds))
-        spawned.markObserved()
         spawned.begin()
-        task = spawned
-      } catch {
-        calls.end(id)
-        throw error
       }
-      let wait = LimitedWait(host, task, calls, id)
-      return task.isConcluded ? try wait.finish(call) : try call.wait(wait)
     }
   }
 
