@@ -1,15 +1,14 @@
+@_spi(Scripting) internal import FlowLoop
+
 /// Items that a writer passes to readers, a few at a time: each reader gets every item, and the slowest one holds the writer
 /// back. Confined to its loop's thread.
 package final class ItemStream {
-  /// How many may be unread before the writer waits.
-  package let limit: Int
-
   // Unchecked exclusivity: see HotPath.swift.
 
-  /// The items that a reader hasn't read, from `head` on. It isn't a `FIFO`, whose code isn't specialized in this module: an
-  /// item would take 5,000 instructions more.
-  @exclusivity(unchecked) private var items: ContiguousArray<FlowValue> = []
-  @exclusivity(unchecked) private var head = 0
+  /// How many may be unread before the writer waits.
+  @exclusivity(unchecked) private var limit: Int
+  /// The items that a reader hasn't read.
+  @exclusivity(unchecked) private var items = FIFO<FlowValue>()
   /// How many all readers have read.
   @exclusivity(unchecked) private var readByAll = 0
   /// How many items were written.
@@ -21,7 +20,7 @@ package final class ItemStream {
   /// The readers that haven't ended.
   @exclusivity(unchecked) private var readers: ContiguousArray<ItemReader> = []
   /// Writers that wait, each for room for one item.
-  @exclusivity(unchecked) private var waiting: ContiguousArray<RoomWaiter> = []
+  @exclusivity(unchecked) private var waiting = FIFO<RoomWaiter>()
   @exclusivity(unchecked) private var isWaking = false
   /// All items, if a list is made of them at the end.
   @exclusivity(unchecked) private var all: ContiguousArray<FlowValue>?
@@ -48,7 +47,7 @@ package final class ItemStream {
   package var isRead: Bool { !readers.isEmpty || all != nil }
 
   /// How many items the slowest reader hasn't read.
-  var unread: Int { items.count - head }
+  var unread: Int { items.count }
 
   /// Whether the writer may continue with another item.
   package var hasRoom: Bool { unread < limit || readers.isEmpty }
@@ -58,6 +57,15 @@ package final class ItemStream {
     readers.isEmpty ? .max : limit + 1 - min(unread + begun, limit + 1)
   }
 
+  /// Sets how many may be unread before the writer waits.
+  func setLimit(_ limit: Int) {
+    self.limit = limit
+    wake()
+  }
+
+  /// Leaves less room, by one item.
+  func lowerLimit() { limit -= 1 }
+
   /// Adds an item.
   package func put(_ item: FlowValue) {
     if hasEnded { return }
@@ -66,7 +74,8 @@ package final class ItemStream {
     all?.append(item)
     if readers.isEmpty { return readByAll = count }
     items.append(item)
-    for reader in readers { reader.onChange?() }
+    // One that has unread items was notified.
+    for reader in readers where reader.position == count - 1 { reader.onChange?() }
   }
 
   /// Has a function called once, when there is room: a writer that waits longer comes first. The function adds an item, or has
@@ -81,9 +90,10 @@ package final class ItemStream {
   /// A writer waits no longer.
   package func stopWaiting(_ waiter: RoomWaiter) { waiting.removeAll { $0 === waiter } }
 
-  /// No item follows, perhaps because the writer has failed.
+  /// No item follows, perhaps because the writer has failed; if it hasn't, the items for which writers wait come first.
   func end(_ error: FlowError? = nil) {
     guard !hasEnded else { return }
+    if error == nil { while let waiter = waiting.popFirst() { waiter.body() } }
     hasEnded = true
     self.error = error
     for reader in readers { reader.onChange?() }
@@ -96,7 +106,7 @@ package final class ItemStream {
 
   /// The item with a number; nil if it hasn't been written.
   fileprivate func item(_ number: Int) -> FlowValue? {
-    number >= readByAll && number < count ? items[head + number - readByAll] : nil
+    items.element(number - readByAll)
   }
 
   /// A reader has read an item, or has ended.
@@ -105,17 +115,10 @@ package final class ItemStream {
       readers.count == 1 ? readers[0].position : readers.reduce(count) { min($0, $1.position) }
     guard least > readByAll else { return wake() }
     if account != nil, all == nil {
-      for item in items[head...].prefix(least - readByAll) { release(item) }
+      for place in 0..<least - readByAll { items.element(place).map { release($0) } }
     }
-    head += least - readByAll
+    items.removeFirst(least - readByAll)
     readByAll = least
-    if head == items.count {
-      items.removeAll(keepingCapacity: true)
-      head = 0
-    } else if head >= 64, head > items.count / 2 {
-      items.removeSubrange(..<head)
-      head = 0
-    }
     wake()
   }
 
@@ -127,7 +130,7 @@ package final class ItemStream {
   private func wake() {
     if isWaking || waiting.isEmpty { return }
     isWaking = true
-    while hasRoom, !waiting.isEmpty { waiting.removeFirst().body() }
+    while hasRoom, let waiter = waiting.popFirst() { waiter.body() }
     isWaking = false
   }
 
@@ -239,8 +242,8 @@ package protocol ItemSequence: OpaqueValue {
 extension FlowValue {
   /// The elements of an async sequence as the input of a group: `["rows": FlowValue.items(of: rows)]`.
   ///
-  /// The group asks for an element when it can execute it, at most one ahead. A sequence is iterated once, by one group. An
-  /// error of it fails the group.
+  /// The group asks for elements while others execute: at most `maxConcurrent` + 1 of them haven't ended. A sequence is
+  /// iterated once, by one group. An error of it fails the group.
   ///
   /// - Parameter sequence: The sequence; its iterator is used on the loop's thread.
   /// - Returns: The value.

@@ -1,3 +1,5 @@
+@_spi(Scripting) internal import FlowLoop
+
 /// How many executions use something at a time, and how often they begin to: a database, an API, a device.
 ///
 /// Any number of ops, groups, flows and runs share a limit. Those that wait for it get it in the order in which they

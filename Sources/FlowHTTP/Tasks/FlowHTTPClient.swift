@@ -1,5 +1,6 @@
 internal import CCurl
 public import FlowEngine
+@_spi(Scripting) internal import FlowLoop
 
 /// The settings that the requests to a service have in common, and limits for them. Confined to the thread of its
 /// loop.

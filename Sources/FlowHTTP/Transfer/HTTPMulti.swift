@@ -1,5 +1,6 @@
 internal import CCurl
 internal import FlowEngine
+@_spi(Scripting) internal import FlowLoop
 internal import FlowSystem
 
 /// The transfers of one loop, and their connections.

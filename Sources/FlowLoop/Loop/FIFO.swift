@@ -1,38 +1,47 @@
 /// A queue: elements leave it in the order in which they came, each in a constant time on average.
-package struct FIFO<Element> {
-  private var elements: ContiguousArray<Element> = []
+// Public, for packages of their own only, and inlinable: in another module functions of a package know nothing of the type of
+// the elements, and take 20 times the instructions.
+@_spi(Scripting) public struct FIFO<Element> {
+  @usableFromInline var elements: ContiguousArray<Element> = []
   /// The index of the first one; those before it have left.
-  private var head = 0
+  @usableFromInline var head = 0
 
-  package init() {}
+  /// An empty queue.
+  @inlinable public init() {}
 
-  package var count: Int { elements.count - head }
-  package var isEmpty: Bool { head == elements.count }
-  package var first: Element? { isEmpty ? nil : elements[head] }
+  /// How many there are.
+  @inlinable public var count: Int { elements.count - head }
+  /// Whether there is none.
+  @inlinable public var isEmpty: Bool { head == elements.count }
+  /// The one that leaves next.
+  @inlinable public var first: Element? { isEmpty ? nil : elements[head] }
   /// All of them, the first one first.
-  package var all: ArraySlice<Element> { ArraySlice(elements[head...]) }
+  @inlinable public var all: ArraySlice<Element> { ArraySlice(elements[head...]) }
 
   /// The element that so many others are before.
-  package func element(_ place: Int) -> Element? {
+  @inlinable public func element(_ place: Int) -> Element? {
     place >= 0 && place < count ? elements[head + place] : nil
   }
 
-  package mutating func append(_ element: Element) { elements.append(element) }
+  /// Adds one after the last one.
+  @inlinable public mutating func append(_ element: Element) { elements.append(element) }
 
   /// Adds one before the first one.
-  package mutating func prepend(_ element: Element) {
+  @inlinable public mutating func prepend(_ element: Element) {
     if head == 0 { return elements.insert(element, at: 0) }
     head -= 1
     elements[head] = element
   }
 
-  package mutating func popFirst() -> Element? {
+  /// Takes the first one out; nil if there is none.
+  @inlinable public mutating func popFirst() -> Element? {
     guard let first else { return nil }
     removeFirst(1)
     return first
   }
 
-  package mutating func removeFirst(_ count: Int) {
+  /// Removes so many, or all.
+  @inlinable public mutating func removeFirst(_ count: Int) {
     head += min(count, self.count)
     if isEmpty {
       elements.removeAll(keepingCapacity: true)
@@ -43,7 +52,8 @@ package struct FIFO<Element> {
     }
   }
 
-  package mutating func removeAll(where isRemoved: (Element) -> Bool = { _ in true }) {
+  /// Removes those that a function says, by default all.
+  @inlinable public mutating func removeAll(where isRemoved: (Element) -> Bool = { _ in true }) {
     elements = ContiguousArray(elements[head...].filter { !isRemoved($0) })
     head = 0
   }

@@ -1,4 +1,5 @@
 internal import FlowEngine
+@_spi(Scripting) internal import FlowLoop
 internal import FlowRemote
 internal import FlowScripting
 @_spi(Scripting) internal import LuaVM

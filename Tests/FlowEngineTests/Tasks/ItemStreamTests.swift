@@ -62,6 +62,39 @@ struct ItemStreamTests {
     #expect(error.message == "gone")
   }
 
+  @Test("Items for which writers wait at the end are written, unless the writer has failed")
+  func waitingAtTheEnd() {
+    let (ended, failed) = (ItemStream(limit: 1), ItemStream(limit: 1))
+    let readers = [ended.makeReader(), failed.makeReader()]
+    defer { for reader in readers { reader.close() } }
+    for stream in [ended, failed] {
+      for number in 1...3 {
+        if stream.hasRoom {
+          stream.put(.integer(1))
+        } else {
+          stream.whenRoom { stream.put(.integer(Int64(number))) }
+        }
+      }
+    }
+    ended.end()
+    failed.end(FlowError(.error, "gone"))
+    #expect(read(readers[0]) == [1, 2, 3])
+    #expect(failed.count == 1)
+    #expect(readers[1].failure?.message == "gone")
+  }
+
+  @Test("A greater limit lets writers that wait continue")
+  func greaterLimit() {
+    let stream = ItemStream(limit: 1)
+    let reader = stream.makeReader()
+    defer { reader.close() }
+    stream.put(.integer(1))
+    for number in 2...5 { stream.whenRoom { stream.put(.integer(Int64(number))) } }
+    stream.setLimit(3)
+    #expect(stream.unread == 3)
+    #expect(read(reader) == [1, 2, 3, 4, 5])
+  }
+
   @Test("The list of all items is there also without readers")
   func list() {
     let stream = ItemStream(limit: 1, collects: true)

@@ -123,17 +123,26 @@ run = flow.graph("g"):add(writer(1000, 1)):add(reader("sum", 1), { timeout = 5 }
 check.same({ run.error.kind, run.error.op, run.duration }, { "timeout", "sumOp", 5.0 })
 run = flow.graph("g"):add(writer(1000), { timeout = 5 }):add(reader("sum", 1)):run()
 check.same({ run.error.kind, run.error.op, run.duration }, { "timeout", "WriteOp", 5.0 })
--- Nobody makes room any more: the wait is stalled.
+-- A reader that waits for ever is stalled, and holds nobody back from then on.
 local Stuck = flow.op("StuckOp", { needs = { rows = "stream<integer>" }, run = function() flow.context().task:await() end })
 run = flow.graph("g", { keep_going = true }):add(writer(1000)):add(Stuck):add(reader "sum"):run()
-check.equal(run.error.kind, "stalled")
+check.same({ run.error.kind, run.error.message }, { "stalled", "stalled: [StuckOp] never finished" })
+check.equal(run.error.others, nil)
+check.same({ run.data.sum, run.data.wanted }, { 500500, 1000 })
+-- Ops that wait for each other are stalled together, and say for whom they wait.
+run = flow.graph("g", { keep_going = true })
+  :add(flow.op("TwoOp", { gives = { a = "stream<integer>", b = "stream<integer>" }, run = function(ctx)
+    for _, key in ipairs { "a", "b" } do for i = 1, 3 do ctx:emit(key, i) end end
+  end }), { buffer = 2 })
+  :add(flow.op("TurnedOp", { needs = { a = "stream<integer>", b = "stream<integer>" }, run = function(ctx)
+    for _, key in ipairs { "b", "a" } do for _ in ctx:get(key) do flow.sleep(0) end end
+  end })):run()
 local stalls = {}
 for i, problem in ipairs { run.error, table.unpack(run.error.others) } do stalls[i] = problem.message end
 table.sort(stalls)
 check.same(stalls, {
-  "stalled: [StuckOp] never finished",
-  "stalled: [WriteOp] waits for [StuckOp], which has read 0 of 64 items of <rows>",
-  "stalled: [sumOp] waits for <rows>, which [WriteOp] gives",
+  "stalled: [TurnedOp] waits for <b>, which [TwoOp] gives",
+  "stalled: [TwoOp] waits for [TurnedOp], which has read 0 of 2 items of <a>",
 })
 
 -- A reader whose condition is false, and one that is skipped, hold nobody back.
@@ -209,6 +218,28 @@ run = flow.graph("g"):add(writer(0, nil, { run = function(ctx)
   ctx:set("wanted", 100)
 end }), { buffer = 2 }):add(reader "sum"):run()
 check.equal(run.data.sum, 5 * 210, tostring(run.error))
+
+-- Items for which tasks of an op wait when it returns aren't lost.
+for _, many in ipairs { 5, 3000 } do
+  run = flow.graph("g"):add(writer(0, nil, { run = function(ctx)
+    for i = 1, many do flow.spawn(function() ctx:emit("rows", i) end) end
+    ctx:set("wanted", many)
+  end }), { buffer = 2 }):add(reader("sum", 0.1)):run()
+  check.same({ run.state, run.data.sum }, { "succeeded", many * (many + 1) // 2 }, tostring(run.error))
+end
+-- A task that writes another one later is told so.
+local late
+run = flow.graph("g"):add(writer(0, nil, { run = function(ctx)
+  flow.spawn(function()
+    for i = 1, 5 do
+      local ok, problem = pcall(ctx.emit, ctx, "rows", i)
+      if not ok then late = { i, problem.message } return end
+    end
+  end)
+  ctx:set("wanted", 2)
+end }), { buffer = 2 }):add(reader("sum", 1)):run()
+check.same({ run.state, run.data.sum, late[1] }, { "succeeded", 6, 4 }, tostring(run.error))
+check.contains(late[2], "bad use of 'emit' (the op of this ctx has finished)")
 
 -- Secrets stay secret.
 local seen

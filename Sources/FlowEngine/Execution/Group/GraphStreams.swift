@@ -1,3 +1,5 @@
+@_spi(Scripting) internal import FlowLoop
+
 /// The streams of a graph that executes: each belongs to the step that writes it.
 final class GraphStreams {
   private let plan: GraphPlan
@@ -148,14 +150,29 @@ struct StreamEnd {
 
 /// The waits of an op's code for streams.
 final class StreamWaits {
-  fileprivate(set) var all: [StreamWait] = []
+  /// In the order of their begin; some have ended.
+  private var all: ContiguousArray<StreamWait> = []
+  private var ended = 0
+
+  /// The last one to begin that hasn't ended.
+  var last: StreamWait? { all.last { !$0.hasEnded } }
+
+  fileprivate func add(_ wait: StreamWait) { all.append(wait) }
+
+  /// One of them has ended. Only now and then those are removed: an op may have thousands.
+  fileprivate func noteEnd() {
+    ended += 1
+    if ended * 2 < all.count { return }
+    all.removeAll(where: \.hasEnded)
+    ended = 0
+  }
 }
 
 /// A wait of an op's code for a stream. A graph that limits how many ops execute doesn't count the op meanwhile.
 package final class StreamWait {
   let end: StreamEnd
   private let isOver: () -> Void
-  private var hasEnded = false
+  fileprivate private(set) var hasEnded = false
 
   /// `isOver` is called once, unless the wait is abandoned.
   init(_ end: StreamEnd, isOver: @escaping () -> Void) {
@@ -165,7 +182,7 @@ package final class StreamWait {
 
   /// Begins, once the stream knows whom to notify: another op, which gets the slot, may use the stream at once.
   func begin() {
-    end.waits?.all.append(self)
+    end.waits?.add(self)
     if let place = end.place { place.graph.pauses(place.step) }
   }
 
@@ -191,7 +208,7 @@ package final class StreamWait {
 
   private func leave() {
     hasEnded = true
-    end.waits?.all.removeAll { $0 === self }
+    end.waits?.noteEnd()
   }
 }
 

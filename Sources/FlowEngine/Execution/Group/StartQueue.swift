@@ -1,3 +1,5 @@
+@_spi(Scripting) internal import FlowLoop
+
 /// Decides which item of a group starts next, and when, where that depends on more than free slots:
 /// members whose next attempt is due come before new items, and a limit of starts per time applies
 /// to both.

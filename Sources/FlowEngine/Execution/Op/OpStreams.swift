@@ -132,7 +132,7 @@ extension OpContext {
 extension Execution {
   /// The error of an op whose code waits for a stream for ever; nil if it waits for something else.
   var streamStall: FlowError? {
-    guard let end = context.resources?.streamWaits.all.last?.end,
+    guard let end = context.resources?.streamWaits.last?.end,
       let (graph, step, key) = stepOfGraph(end.key),
       let other = graph.otherSide(of: key, end.isWritten, step)
     else { return nil }

@@ -248,8 +248,9 @@ extension Execution {
   /// The machine of the op, while it executes.
   private var machine: MachineExecution? { context.state as? MachineExecution }
 
-  /// Stops the waits of this execution itself as stalled; returns whether anything did.
-  func failStalled() -> Bool {
+  /// Stops the waits of this execution itself as stalled, a wait for a stream only with `onStreams`; returns whether anything
+  /// did.
+  func failStalled(onStreams: Bool) -> Bool {
     if let child { return child.failStalled() }
     if let completion, !completion.isFinished {
       let isOfOp = opCursor.phase == .cleanups || opCursor.phase == .deciding
@@ -274,7 +275,9 @@ extension Execution {
     }
     if machine?.waitsForRun == true || inner != nil, stop == nil { return false }
     if context.phase == .suspended {
-      let error = streamStall ?? .stalled(op: context.displayName)
+      let stall = streamStall
+      if stall != nil, !onStreams, stop == nil, !stopRequested { return false }
+      let error = stall ?? .stalled(op: context.displayName)
       if stopRequested {
         context.end(opStop ?? error)
       } else if stop == nil {

@@ -181,10 +181,16 @@ public final class Run: FlowTask<DataBucket> {
   package override func stopStalled() -> Bool {
     loop.checkThread()
     guard let execution else { return false }
+    // Who waits for the other side of a stream can continue when that was stopped.
+    return failStalled(execution, onStreams: false) || failStalled(execution, onStreams: true)
+  }
+
+  /// Stops what is stalled of an execution and its members; `onStreams` also stops those that wait for streams.
+  private func failStalled(_ execution: Execution, onStreams: Bool) -> Bool {
     var open = [execution]
     var hasStopped = false
     while let next = open.popLast() {
-      if next.failStalled() { hasStopped = true }
+      if next.failStalled(onStreams: onStreams) { hasStopped = true }
       open.append(contentsOf: next.members)
     }
     return hasStopped
