@@ -5,58 +5,62 @@
 final class ItemWriters: HostService {
   /// A Lua function that calls an iterator again and again, and passes on what it returns.
   private let runner: LuaReference
-  private let streams: Streams
+  private let known = KnownType()
 
-  /// The streams of the iterators that haven't ended, by their numbers.
-  private final class Streams {
-    private var all: [Int64: ItemStream] = [:]
-    private var last: Int64 = 0
-    /// The one that was asked for last: one iterator gives many items.
-    private var latest: (id: Int64, stream: ItemStream)?
-
-    func add(_ stream: ItemStream) -> Int64 {
-      last += 1
-      all[last] = stream
-      return last
-    }
-
-    func remove(_ id: Int64) {
-      all[id] = nil
-      if latest?.id == id { latest = nil }
-    }
-
-    subscript(id: Int64) -> ItemStream? {
-      if let latest, latest.id == id { return latest.stream }
-      guard let stream = all[id] else { return nil }
-      latest = (id, stream)
-      return stream
-    }
+  /// The type of the objects that the function gets, for their methods, which are made before it.
+  private final class KnownType {
+    var type: LuaObjectType<ItemStream>?
   }
 
   private init(_ host: ScriptHost) throws {
-    let streams = Streams()
-    self.streams = streams
-    let put = try host.vm.makeFunction(
-      host.bind { _, call in
-        guard let id = call.integer(1), let stream = streams[id] else { return call.answer() }
-        stream.put(try call.engineValue(2))
-        return stream.hasRoom ? call.answer() : try call.wait(RoomWait(stream))
-      })
-    let maker = try host.vm.loadOwn(
+    known.type = try host.vm.defineObjectType(
+      "items", of: ItemStream.self, methods: host.bind(Self.methods(known)))
+    // In Lua, because that calls a function of Lua fastest, and the function may wait.
+    runner = try host.vm.loadOwn(
       """
-      local put = ...
-      return function(id, iterator)
-        local item = iterator()
-        while item ~= nil do
-          put(id, item)
-          item = iterator()
-        end
+      local items, iterator = ...
+      local put, wait = items.put, items.wait
+      local item = iterator()
+      while item ~= nil do
+        if not put(items, item) then wait(items) end
+        item = iterator()
       end
       """, name: "=[flow]")
-    guard case .reference(let made)? = try host.vm.call(maker, [.reference(put)]).first else {
-      throw LuaError(.runtime, "no function for iterators was made")
+  }
+
+  /// `items:put(item)` returns whether there is room for another one; `items:wait()` waits for it.
+  private static func methods(_ known: KnownType) -> LuaFields<BoundMethod> {
+    func stream(_ host: ScriptHost, _ call: LuaCall, _ method: String) throws -> ItemStream {
+      guard let type = known.type, let stream = call.object(1, type) else {
+        throw Arguments(host, call, method: method).wrongSelf("items")
+      }
+      return stream
     }
-    runner = made
+    return [
+      "put": BoundMethod(
+        direct: { host, call in
+          guard call.hasValue, let type = known.type, let stream = call.uncountedObject(type),
+            !(call.isString && host.vm.hasMemoryLimit)
+          else { return call.pass() }
+          let item = FlowValue(call.value)
+          return call.answer(
+            stream._withUnsafeGuaranteedRef {
+              $0.put(item)
+              return $0.hasRoom
+            })
+        }
+      ) { host, call in
+        let item = try call.engineValue(2)
+        if case .bytes = item { try host.checkMemory() }
+        let stream = try stream(host, call, "put")
+        stream.put(item)
+        return call.answer(.boolean(stream.hasRoom))
+      },
+      "wait": BoundMethod { host, call in
+        let stream = try stream(host, call, "wait")
+        return stream.hasRoom ? call.answer() : try call.wait(RoomWait(stream))
+      },
+    ]
   }
 
   /// Starts to call an iterator.
@@ -64,26 +68,14 @@ final class ItemWriters: HostService {
     _ iterator: LuaReference, _ stream: ItemStream, of owner: OwnedTasks, _ host: ScriptHost
   ) throws -> AnyFlowTask {
     let writers = try host.service { try ItemWriters(host) }
-    let streams = writers.streams
-    let id = streams.add(stream)
+    guard let type = writers.known.type else { throw LuaError(.closed, "the Lua state is closed") }
     let task = SpawnedTask(
       host, try host.vm.uniqueReference(to: writers.runner),
-      [.integer(id), .reference(iterator)])
+      [try host.vm.value(of: stream, type), .reference(iterator)])
     owner.add(task)
     task.begin()
-    task.observe(WriterEnd { streams.remove(id) })
     return task
   }
-}
-
-/// Forgets the stream of an iterator that has ended.
-private final class WriterEnd: TaskObserver {
-  private let body: () -> Void
-
-  init(_ body: @escaping () -> Void) { self.body = body }
-
-  func run() { body() }
-  func taskEnded(_ task: AnyFlowTask) { body() }
 }
 
 /// Waits until a group can execute another item.

@@ -143,7 +143,7 @@ local flow = {}
 
 ---The options of a group.
 ---@class flow.DispatcherOptions
----@field input string The key of the list, or of an iterator: a function that returns the next item, and nil at the end. It is called while items execute, at most one item ahead, and may wait; its error fails the group. If the key is missing or its value is neither, the group fails with an input error.
+---@field input string The key of the list, or of an iterator: a function that returns the next item, and nil at the end. It is called while items execute, at most `max_concurrent` + 1 items ahead of those that have ended, and may wait; its error fails the group. If the key is missing or its value is neither, the group fails with an input error.
 ---@field output? string The key of the list of results, in the order of the input; nothing is collected without it.
 ---@field max_concurrent? integer How many items execute at the same time; 3 by default. An item that waits for its next attempt doesn't count.
 ---@field rate? integer|flow.Rate How many items start in a time, at most: a number per second, or `{ n, per = seconds }`. Further attempts at items count, too. Unlimited by default.

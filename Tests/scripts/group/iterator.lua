@@ -1,4 +1,4 @@
--- A group's input may be an iterator: it is called while items execute, at most one item ahead, and may wait.
+-- A group's input may be an iterator: it is called while items execute, at most max_concurrent + 1 items ahead, and may wait.
 local flow, check, scratch = require "flow", require "check", require "scratch"
 local log
 local Op = flow.op("WorkOp", { needs = { n = "integer" }, gives = { m = "integer" }, run = function(ctx)
@@ -26,13 +26,26 @@ local finished = run({ output = "ms", max_concurrent = 2 }, { ns = counter(5) })
 check.same({ finished.state, finished.duration }, { "succeeded", 3.0 }, tostring(finished.error))
 check.same(finished.data.ms, { 10, 20, 30, 40, 50 })
 -- Never more than max_concurrent + 1 ahead of those that have ended.
-local ahead, most = 0, 0
-for _, line in ipairs(log) do
-  if line:find "^next" then ahead = ahead + 1 elseif line:find "^end" then ahead = ahead - 1 end
-  most = math.max(most, ahead)
+local function most_ahead()
+  local ahead, most = 0, 0
+  for _, line in ipairs(log) do
+    if line:find "^next" then ahead = ahead + 1 elseif line:find "^end" then ahead = ahead - 1 end
+    most = math.max(most, ahead)
+  end
+  return most
 end
-check.equal(most, 3)
+check.equal(most_ahead(), 3)
 check.contains(finished:summary(), "group created: items of an iterator\n", "all finished. output size: 5\n")
+
+-- So many at a time if the items don't wait, but never very many.
+local Quick = flow.op("QuickOp", { needs = { n = "integer" }, gives = { m = "integer" }, run = function(ctx)
+  log[#log + 1] = "end " .. ctx:get "n"
+  ctx:set("m", ctx:get "n" * 10)
+end })
+for limit, most in pairs { [1] = 2, [2] = 3, [3] = 4, [1000] = 64 } do
+  finished = run({ output = "ms", max_concurrent = limit }, { ns = counter(200) }, Quick)
+  check.same({ #finished.data.ms, finished.data.ms[200], most_ahead() }, { 200, 2000, most })
+end
 
 -- It may wait: items start as they come, and others execute meanwhile.
 finished = run({ output = "ms", max_concurrent = 3 }, { ns = counter(3, 0.5) })
@@ -95,6 +108,21 @@ local failed = run({ allow_failure = true, max_concurrent = 1 }, { ns = broken }
 check.equal(failed.state, "failed")
 check.match(failed.error.message, "^<ns> failed at item #%d: the disk is gone$")
 check.equal(failed.error.op, "Group")
+-- The items that it has given before come first.
+local function breaks(after)
+  local n = 0
+  return function()
+    n = n + 1
+    if n > after then error("the disk is gone", 0) end
+    return n
+  end
+end
+failed = run({ max_concurrent = 8 }, { ns = breaks(5) }, Quick)
+check.equal(failed.error.message, "<ns> failed at item #6: the disk is gone")
+check.same(log, { "end 1", "end 2", "end 3", "end 4", "end 5" })
+failed = run({ max_concurrent = 8 }, { ns = breaks(3) })
+check.equal(failed.error.message, "<ns> failed at item #4: the disk is gone")
+check.same({ log, failed.duration }, { { "start 1", "start 2", "start 3" }, 0.0 })
 -- An empty one is an error, unless it may be; a value that gives no items is none.
 check.contains(run({}, { ns = function() end }).error.message, "please make sure the input data: <ns> is not empty")
 check.same(run({ allow_empty = true, output = "ms" }, { ns = function() end }).data.ms, {})

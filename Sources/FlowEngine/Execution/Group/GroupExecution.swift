@@ -114,7 +114,6 @@ final class GroupExecution: MemberGroup {
   }
 
   private func proceed(_ runner: LoopItemRunner) {
-    if let feed, stop == nil { lookForFailure(of: feed) }
     let waits = startMembers {
       (graph?.hasRoom ?? true) && (passed == nil || roomToPass(besides: runner.count) > 0)
         && (isQueued ? queueAllowsStart(runner) : runner.count < limit)
@@ -123,9 +122,9 @@ final class GroupExecution: MemberGroup {
       if let graph, member != nil { graph.takeSlot() }
       return member
     }
-    guard waits, runner.count == 0 else { return }
-    // It may have ended while its last item was taken.
-    if let feed, stop == nil { lookForFailure(of: feed) }
+    guard waits else { return }
+    if let feed, stop == nil { look(at: feed, besides: runner.count) }
+    guard runner.count == 0 else { return }
     if graph != nil || passed != nil, stop == nil, runner.hasNext { return }
     if let feed, !isFinished(feed) { return }
     if stop != nil || queue?.timer == nil { finish() }
@@ -137,10 +136,18 @@ final class GroupExecution: MemberGroup {
     return feed.hasEnded
   }
 
-  /// Fails if the iterator, or the writer of the stream, has.
+  /// How many items of an iterator may be there that don't execute.
+  private func roomForItems(besides executing: Int) -> Int {
+    min(limit + 1 - executing, Self.mostWaiting)
+  }
+  private static let mostWaiting = 64
+
+  /// Fails if the iterator, or the writer of the stream, has; else lets it give more items.
   @inline(never)
-  private func lookForFailure(of feed: ItemFeed) {
-    guard let (error, item) = feed.failure else { return }
+  private func look(at feed: ItemFeed, besides executing: Int) {
+    guard let (error, item) = feed.failure else {
+      return feed.setRoom(roomForItems(besides: executing))
+    }
     let text: ByteString = "<\(dispatcher.input)> failed at item #\(item): \(error.message)"
     stop = attributed(
       error.with {
@@ -149,6 +156,7 @@ final class GroupExecution: MemberGroup {
       })
     stopReason = .cancelled(reason: "group failed")
     log(.groupStopped, .none)
+    if executing > 0 { schedule() }
   }
 
   /// Passes the result of an item on, after those of the items before it.
@@ -349,7 +357,10 @@ final class GroupExecution: MemberGroup {
     let list = ListSource(value, isSecret: isSecret)
     // An object that can be called may look like an empty list.
     if list?.count ?? 0 == 0 {
-      if let feed = ItemFeed(value, of: self, isSecret: isSecret, on: loop) { return begin(feed) }
+      let room = roomForItems(besides: 0)
+      if let feed = ItemFeed(value, of: self, isSecret: isSecret, room: room, on: loop) {
+        return begin(feed)
+      }
     }
     guard let source = list else {
       let shown = parent.bucket.shown(value, of: input)

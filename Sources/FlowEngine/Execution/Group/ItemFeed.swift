@@ -10,18 +10,21 @@ final class ItemFeed: TaskOwner, TaskObserver {
   private lazy var tasks = OwnedTasks(of: self)
   private var task: AnyFlowTask?
   /// Whether the group wants no more items.
-  private var isClosed = false
+  @exclusivity(unchecked) private var isClosed = false
+  /// Why the iterator has failed.
+  private var error: FlowError?
 
-  /// Makes the feed of a value; nil if the value gives no items one by one.
-  init?(_ value: FlowValue, of group: GroupExecution, isSecret: Bool, on loop: FlowEventLoop) {
+  /// Makes the feed of a value, with room for so many items of an iterator; nil if the value gives no items one by one.
+  init?(
+    _ value: FlowValue, of group: GroupExecution, isSecret: Bool, room: Int, on loop: FlowEventLoop
+  ) {
     guard case .opaque(let opaque) = value else { return nil }
     self.group = group
     self.isSecret = isSecret
     if let passed = opaque as? ItemReader {
       (reader, stream) = (passed, nil)
     } else {
-      // So that no more than one item waits besides those that execute.
-      let own = ItemStream(limit: 1)
+      let own = ItemStream(limit: room, account: loop.engine.memory)
       (reader, stream) = (own.makeReader(), own)
     }
     reader.onChange = { [unowned group] in group.schedule() }
@@ -44,9 +47,10 @@ final class ItemFeed: TaskOwner, TaskObserver {
   /// How many items the group has taken.
   var count: Int { reader.position }
 
-  /// Why the iterator, or the writer of the stream, has failed, with the number of the item.
+  /// Why the iterator, or the writer of the stream, has failed, with the number of the item. The items that an iterator has
+  /// given before come first.
   var failure: (error: FlowError, item: Int)? {
-    guard !isClosed, let error = reader.failure else { return nil }
+    guard !isClosed, let error = reader.failure ?? (hasNext ? nil : error) else { return nil }
     return (error, reader.written + 1)
   }
 
@@ -57,9 +61,15 @@ final class ItemFeed: TaskOwner, TaskObserver {
   var hasEnded: Bool { task == nil && (isClosed || (reader.hasNext && !reader.hasItem)) }
 
   func next() -> FlowValue? {
-    guard !isClosed, case .item(let item) = reader.next() else { return nil }
+    guard hasNext else { return nil }
+    // It executes now: the group says when there is room for another one.
+    stream?.lowerLimit()
+    guard case .item(let item) = reader.next() else { return nil }
     return isSecret ? .secret(item) : item
   }
+
+  /// Says how many items of the iterator may be there that don't execute.
+  func setRoom(_ room: Int) { stream?.setLimit(room) }
 
   /// Stops the iterator, and drops the items that it has given.
   func close(_ error: FlowError) {
@@ -82,7 +92,8 @@ final class ItemFeed: TaskOwner, TaskObserver {
 
   func taskEnded(_ ended: AnyFlowTask) {
     task = nil
-    stream?.end(ended.error)
+    error = ended.error
+    stream?.end()
     group.schedule()
   }
 
