@@ -162,14 +162,19 @@ struct Step {
   let op: Op
   /// The policy at this place: the op's own, unless this place has another.
   let policy: OpPolicy?
-  /// Whether it is an op without a policy: saves the hot path a check of `kind`.
-  let isPlain: Bool
+  // These save hot paths a look at `kind`, which is large.
+
+  /// Whether it is an op that isn't a flow, or a group.
+  let isOp, isGroup: Bool
+  /// Whether it is an op without a policy.
+  var isPlain: Bool { isOp && policy == nil }
 
   init(_ kind: Kind, _ op: Op, policy: OpPolicy? = nil) {
     self.kind = kind
     self.op = op
     self.policy = policy
-    if case .op = kind { isPlain = policy == nil } else { isPlain = false }
+    if case .op = kind { isOp = true } else { isOp = false }
+    if case .group = kind { isGroup = true } else { isGroup = false }
   }
 
   /// A step of one op or flow.

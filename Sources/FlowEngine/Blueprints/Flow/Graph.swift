@@ -137,8 +137,7 @@ public final class Graph: Flow {
       var dispatcher: GroupDispatcher?
       if case .group(let group) = step.kind { dispatcher = group }
       blueprint.graph?.add(
-        step.op.name, StepData(declaredBy: step.op, dispatcher), at: place, after: others,
-        buffer: buffer)
+        step.op.name, StepData(declaredBy: step.op, dispatcher), after: others, buffer: buffer)
       if let condition { blueprint.conditions[place] = condition }
       blueprint.append(step)
     }
@@ -149,7 +148,7 @@ public final class Graph: Flow {
   package func problem(ofAdding op: Op, _ dispatcher: GroupDispatcher?) -> ByteString? {
     guard let shape = blueprint.graph else { return nil }
     if let dispatcher, let problem = dispatcher.problem(ofStreamsOf: op) { return problem }
-    if shape.names.contains(op.name) {
+    if shape.places[op.name] != nil {
       return "it has a step [\(op.name)] already: give this one a name of its own"
     }
     let data = StepData(declaredBy: op, dispatcher)
@@ -180,9 +179,11 @@ extension Blueprint {
     guard let graph else { return nil }
     let changes = FlowSnapshot.number(of: snapshot)
     if let plan = graph.plan(at: changes) { return plan }
-    var data = ContiguousArray(steps.map { StepData($0, snapshot) })
+    var data: ContiguousArray<StepData> = []
+    data.reserveCapacity(steps.count)
+    for step in steps { data.append(StepData(step, snapshot)) }
     for place in conditions.keys { data[place].takeLists() }
-    let made = GraphPlan(steps.map(\.op.name), data, graph.after)
+    let made = GraphPlan(steps, data, graph)
     self.graph?.note(made, at: changes)
     return made
   }
@@ -198,11 +199,11 @@ extension FlowSnapshot {
 extension StepData {
   fileprivate init(_ step: Step, _ snapshot: FlowSnapshot?) {
     self.init()
-    if let flow = step.op as? Flow {
+    if step.op.isFlow, let flow = step.op as? Flow {
       self = NestedData.of(flow, snapshot)
-    } else {
+    } else if step.op.hasNeeds || step.op.hasGives {
       declare(step.op.needs, step.op.gives)
-      if case .op = step.kind { pass(step.op.needs, step.op.gives) }
+      if step.isOp { pass(step.op.needs, step.op.gives) }
     }
     if case .group(let dispatcher) = step.kind {
       let needsList = needs[dispatcher.input] != nil

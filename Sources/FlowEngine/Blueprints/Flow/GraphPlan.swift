@@ -43,12 +43,12 @@ struct GraphShape {
   /// Whether what doesn't need a failed op is executed all the same.
   let keepsGoing: Bool
   /// The names of the steps that a step comes after, besides those that its data say.
-  private(set) var after: [Int: [ByteString]] = [:]
+  private(set) var after: ContiguousArray<[ByteString]> = []
   /// How many items that a step has written may be unread; `defaultBuffer` for others.
   private var buffers: [Int: Int] = [:]
   private static let defaultBuffer = 64
-  /// The names of the steps.
-  private(set) var names: Set<ByteString> = []
+  /// The steps by their names.
+  private(set) var places: [ByteString: Int] = [:]
   /// The steps that give keys, as far as their declarations say it.
   private(set) var givers: [ByteString: ByteString] = [:]
   private var known: (plan: GraphPlan, changes: UInt64)?
@@ -58,13 +58,14 @@ struct GraphShape {
     self.keepsGoing = keepsGoing
   }
 
+  /// Adds the next step.
   mutating func add(
-    _ name: ByteString, _ data: StepData, at position: Int, after others: [ByteString],
-    buffer: Int?
+    _ name: ByteString, _ data: StepData, after others: [ByteString], buffer: Int?
   ) {
-    if !others.isEmpty { after[position] = others }
+    let position = after.count
+    after.append(others)
     if let buffer { buffers[position] = min(max(1, buffer), 1 << 40) }
-    names.insert(name)
+    places[name] = position
     for key in data.gives { givers[key] = name }
   }
 
@@ -97,24 +98,29 @@ final class GraphPlan {
   /// The numbers of edges by one of their steps: two arrays, as one for each step would take most of the time of a plan.
   struct EdgeNumbers {
     private var starts: ContiguousArray<Int>
-    private var numbers: ContiguousArray<Int>
+    private(set) var numbers: ContiguousArray<Int>
 
     fileprivate init(_ edges: ContiguousArray<Edge>, by step: (Edge) -> Int, count: Int) {
       starts = ContiguousArray(repeating: 0, count: count + 1)
       numbers = ContiguousArray(repeating: 0, count: edges.count)
-      for edge in edges { starts[step(edge) + 1] += 1 }
+      for place in edges.indices { starts[step(edges[place]) + 1] += 1 }
       for place in 0..<count { starts[place + 1] += starts[place] }
       var next = starts
-      for (number, edge) in edges.enumerated() {
-        numbers[next[step(edge)]] = number
-        next[step(edge)] += 1
+      for number in edges.indices {
+        let step = step(edges[number])
+        numbers[next[step]] = number
+        next[step] += 1
       }
     }
 
-    subscript(step: Int) -> ArraySlice<Int> { numbers[starts[step]..<starts[step + 1]] }
+    /// The places of a step's edges in `numbers`.
+    @inline(__always)
+    func range(of step: Int) -> Range<Int> { starts[step]..<starts[step + 1] }
+
+    subscript(step: Int) -> ArraySlice<Int> { numbers[range(of: step)] }
 
     /// How many there are for each step.
-    var counts: ContiguousArray<Int> {
+    fileprivate var counts: ContiguousArray<Int> {
       ContiguousArray(zip(starts.dropFirst(), starts).lazy.map { $0 - $1 })
     }
   }
@@ -126,13 +132,16 @@ final class GraphPlan {
   let edges: ContiguousArray<Edge>
   /// The edges that lead away from each step, and those that lead to it.
   let successors, predecessors: EdgeNumbers
+  /// How many edges lead to each step.
+  let waits: ContiguousArray<Int>
   /// The steps, each after those for which it waits; those of a circle are missing.
   let order: ContiguousArray<Int>
+  private(set) lazy var byLevels = sortedByLevels()
   /// How many steps come one after another before each one. A step that takes items while another one writes them comes
   /// with that one.
-  let levels: ContiguousArray<Int>
+  var levels: ContiguousArray<Int> { byLevels.levels }
   /// The steps in the order of their levels, each after those whose items it takes; those of a circle are missing.
-  let orderOfLevels: ContiguousArray<Int>
+  var orderOfLevels: ContiguousArray<Int> { byLevels.order }
   /// The keys of streams, of which no list is made unless somebody needs one.
   let streams: Set<ByteString>
   /// Whether items pass between steps that execute at the same time, or could.
@@ -159,9 +168,11 @@ final class GraphPlan {
       given = Set(givers.keys)
       needs = ContiguousArray(
         plan.data.map { step in
-          step.needs.keys.filter { plan.givers[$0] != nil }.sorted().map { table.intern($0) }
+          if step.needs.isEmpty { return [] }
+          return step.needs.keys.filter { plan.givers[$0] != nil }.sorted().map { table.intern($0) }
         })
-      gives = ContiguousArray(plan.data.map { $0.gives.sorted().map { table.intern($0) } })
+      gives = ContiguousArray(
+        plan.data.map { $0.gives.isEmpty ? [] : $0.gives.sorted().map { table.intern($0) } })
       masks = ContiguousArray(repeating: nil, count: needs.count)
     }
 
@@ -187,31 +198,26 @@ final class GraphPlan {
     return made
   }
 
-  /// Makes the plan of steps with these names and data; `after` has the names that a step comes after besides.
-  init(_ names: [ByteString], _ data: ContiguousArray<StepData>, _ after: [Int: [ByteString]]) {
+  /// Makes the plan of the steps of a graph, with their data.
+  init(_ steps: ContiguousArray<Step>, _ data: ContiguousArray<StepData>, _ shape: GraphShape) {
     var problem: ByteString?
+    func name(_ place: Int) -> ByteString { steps[place].op.name }
     self.data = data
     var givers: [ByteString: Int] = [:]
-    for (place, step) in data.enumerated() {
-      for key in step.gives.isEmpty ? [] : step.gives.sorted() {
+    for place in data.indices where !data[place].gives.isEmpty {
+      for key in data[place].gives.sorted() {
         if let other = givers.updateValue(place, forKey: key) {
-          problem =
-            problem
-            ?? "[\(names[place])] gives <\(key)>, as [\(names[other])] does"
+          problem = problem ?? "[\(name(place))] gives <\(key)>, as [\(name(other))] does"
         }
-        if step.needs[key] != nil {
-          problem = problem ?? "[\(names[place])] needs and gives <\(key)>"
+        if data[place].needs[key] != nil {
+          problem = problem ?? "[\(name(place))] needs and gives <\(key)>"
         }
       }
     }
     self.givers = givers
     var edges: ContiguousArray<Edge> = []
-    let places =
-      after.isEmpty
-      ? [:]
-      : Dictionary(
-        names.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { first, _ in first })
-    for place in names.indices {
+    edges.reserveCapacity(steps.count)
+    for place in steps.indices {
       let needs = data[place].needs
       for (key, isOptional) in needs.isEmpty ? [] : needs.sorted(by: { $0.key < $1.key }) {
         guard let giver = givers[key], giver != place else { continue }
@@ -220,12 +226,11 @@ final class GraphPlan {
             from: giver, to: place, key: key, isOptional: isOptional,
             passesItems: data[giver].passes(key) && data[place].takes(key)))
       }
-      for target in after[place] ?? [] {
-        if let other = places[target] {
+      for target in shape.after[place] {
+        if let other = shape.places[target] {
           edges.append(Edge(from: other, to: place, key: nil, isOptional: false))
         } else {
-          problem =
-            problem ?? "[\(names[place])] comes after [\(target)], which isn't in the graph"
+          problem = problem ?? "[\(name(place))] comes after [\(target)], which isn't in the graph"
         }
       }
     }
@@ -237,11 +242,12 @@ final class GraphPlan {
     self.streams = streams
     passesItems = !streams.isEmpty || edges.contains(where: \.passesItems)
     self.edges = edges
-    successors = EdgeNumbers(edges, by: { $0.from }, count: names.count)
-    predecessors = EdgeNumbers(edges, by: { $0.to }, count: names.count)
-    (order, levels, orderOfLevels) = Self.sorted(edges, successors, names.count)
-    if order.count < names.count, problem == nil {
-      problem = Self.circle(edges, names, known: Set(order))
+    successors = EdgeNumbers(edges, by: { $0.from }, count: steps.count)
+    predecessors = EdgeNumbers(edges, by: { $0.to }, count: steps.count)
+    waits = predecessors.counts
+    order = Self.sorted(edges, successors, waits)
+    if order.count < steps.count, problem == nil {
+      problem = Self.circle(edges, steps.map(\.op.name), known: Set(order))
     }
     self.problem = problem
   }
@@ -266,21 +272,31 @@ final class GraphPlan {
     return isKnown ? ways : []
   }
 
+  /// The steps, each after those for which it waits; `missing` says for how many.
   private static func sorted(
-    _ edges: ContiguousArray<Edge>, _ successors: EdgeNumbers, _ count: Int
-  ) -> (
-    order: ContiguousArray<Int>, levels: ContiguousArray<Int>, orderOfLevels: ContiguousArray<Int>
-  ) {
-    var levels = ContiguousArray(repeating: 0, count: count)
-    /// How many steps of its level pass items before each one.
-    var stages = levels
-    var missing = levels
-    for edge in edges { missing[edge.to] += 1 }
-    var order = ContiguousArray(missing.indices.filter { missing[$0] == 0 })
+    _ edges: ContiguousArray<Edge>, _ successors: EdgeNumbers, _ missing: ContiguousArray<Int>
+  ) -> ContiguousArray<Int> {
+    var missing = missing
+    var order: ContiguousArray<Int> = []
+    order.reserveCapacity(missing.count)
+    for step in missing.indices where missing[step] == 0 { order.append(step) }
     var next = 0
     while next < order.count {
-      let place = order[next]
+      for place in successors.range(of: order[next]) {
+        let other = edges[successors.numbers[place]].to
+        missing[other] -= 1
+        if missing[other] == 0 { order.append(other) }
+      }
       next += 1
+    }
+    return order
+  }
+
+  private func sortedByLevels() -> (levels: ContiguousArray<Int>, order: ContiguousArray<Int>) {
+    var levels = ContiguousArray(repeating: 0, count: data.count)
+    /// How many steps of its level pass items before each one.
+    var stages = levels
+    for place in order {
       for number in successors[place] {
         let (other, passes) = (edges[number].to, edges[number].passesItems)
         let level = passes ? levels[place] : levels[place] + 1
@@ -290,12 +306,10 @@ final class GraphPlan {
         } else if level == levels[other] {
           stages[other] = max(stages[other], stage)
         }
-        missing[other] -= 1
-        if missing[other] == 0 { order.append(other) }
       }
     }
     let sorted = order.sorted { (levels[$0], stages[$0], $0) < (levels[$1], stages[$1], $1) }
-    return (order, levels, ContiguousArray(sorted))
+    return (levels, ContiguousArray(sorted))
   }
 
   /// The sentence about a circle among the steps that aren't known to have an order.
@@ -349,6 +363,7 @@ struct GraphProgress {
   }
 
   private let plan: GraphPlan?
+  private let hasPlan: Bool
   private let count: Int
   /// The next of the steps that a list without a plan starts.
   private var next = 0
@@ -366,9 +381,10 @@ struct GraphProgress {
 
   init(count: Int, _ plan: GraphPlan?, ways: ContiguousArray<Double> = []) {
     self.plan = plan
+    hasPlan = plan != nil
     self.count = count
     self.ways = ways
-    missing = plan?.predecessors.counts ?? []
+    missing = plan?.waits ?? []
     if plan != nil { for step in missing.indices where missing[step] == 0 { push(step) } }
   }
 
@@ -379,14 +395,14 @@ struct GraphProgress {
   }
 
   /// Whether steps remain that haven't started.
-  var hasMore: Bool { plan == nil ? next < count : started < count }
+  var hasMore: Bool { hasPlan ? started < count : next < count }
 
   /// Whether a step can start.
-  var hasReady: Bool { plan == nil ? next < count : !ready.isEmpty }
+  var hasReady: Bool { hasPlan ? !ready.isEmpty : next < count }
 
   /// Takes the ready step that was added first; nil when there is none.
   mutating func start() -> Int? {
-    guard plan == nil else {
+    if hasPlan {
       started += 1
       return popReady()
     }
@@ -401,7 +417,8 @@ struct GraphProgress {
   mutating func end(_ step: Int, _ end: End) -> [Skip] {
     guard let plan else { return [] }
     var skipped: [Skip] = []
-    follow(plan, step, end, &skipped)
+    unretained(plan) { follow($0, step, end, &skipped) }
+    if skipped.isEmpty { return [] }
     var place = 0
     while place < skipped.count {
       // A failure reaches all that needs it, through whatever was skipped because of it.
@@ -416,7 +433,8 @@ struct GraphProgress {
   private mutating func follow(
     _ plan: GraphPlan, _ step: Int, _ end: End, _ skipped: inout [Skip]
   ) {
-    for number in plan.successors[step] {
+    for place in plan.successors.range(of: step) {
+      let number = plan.successors.numbers[place]
       let next = plan.edges[number].to
       let isPassing = !passing.isEmpty && passing.contains(number)
       if isPassing, missing[next] == 0 { continue }

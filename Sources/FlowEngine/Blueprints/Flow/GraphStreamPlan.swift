@@ -61,7 +61,9 @@ enum GraphStreamPlan {
     in edges: ContiguousArray<GraphPlan.Edge>, _ data: ContiguousArray<StepData>
   ) -> Set<ByteString> {
     var streams: Set<ByteString> = []
-    for step in data { streams.formUnion(step.emits) }
+    for place in data.indices where !data[place].emits.isEmpty {
+      streams.formUnion(data[place].emits)
+    }
     if streams.isEmpty { return [] }
     var groups: [ByteString: [ByteString]] = [:]
     for edge in edges where edge.passesItems {

@@ -1,5 +1,4 @@
-/// The executions of a group's items, each with a bucket of its own. Ended executions are used
-/// again.
+/// The executions of a group's items, or of the steps of a graph. Ended executions are used again.
 struct MemberPool {
   /// All members, each at its `memberSlot`; nil where one has been released.
   private var executions: ContiguousArray<Execution?> = []
@@ -10,6 +9,9 @@ struct MemberPool {
   private var leaving: Execution?
   /// How many members execute.
   private(set) var count = 0
+
+  /// How many members wait for their next use.
+  var idleCount: Int { idle.count }
 
   /// Members that execute, in no order.
   var members: [Execution] { executions.compactMap { $0?.isExecuting == true ? $0 : nil } }
@@ -22,16 +24,8 @@ struct MemberPool {
     key: DataKey,
     scope: UInt32, parent: () -> (run: Run, data: DataBucket)
   ) -> Unmanaged<Execution> {
-    let member: Unmanaged<Execution>
-    if let used = idle.popLast() {
-      member = used
-    } else {
-      let parent = parent()
-      member = makeExecution(group, parent.run, parent.data)
-    }
-    count &+= 1
+    let member = takeIdle() ?? addItem(of: group, parent())
     member.lend {
-      $0.isExecuting = true
       $0.beginItem(key, item)
       $0.prepare(
         op, policy: policy, scope: scope,
@@ -40,11 +34,26 @@ struct MemberPool {
     return member
   }
 
+  /// A member that has waited for its next use, without data of its own.
+  @inline(__always)
+  mutating func takeIdle() -> Unmanaged<Execution>? {
+    guard let member = idle.popLast() else { return nil }
+    count &+= 1
+    member.lend { $0.isExecuting = true }
+    return member
+  }
+
   @inline(never)
-  private mutating func makeExecution(
-    _ group: MemberGroup, _ run: Run, _ data: DataBucket
+  private mutating func addItem(
+    of group: MemberGroup, _ parent: (run: Run, data: DataBucket)
   ) -> Unmanaged<Execution> {
-    let member = Execution(run: run, data: data, hasBucket: false, group: group)
+    add(Execution(run: parent.run, data: parent.data, hasBucket: false, group: group))
+  }
+
+  /// Adds a member, which executes.
+  mutating func add(_ member: Execution) -> Unmanaged<Execution> {
+    count &+= 1
+    member.isExecuting = true
     member.memberSlot = executions.count
     executions.append(member)
     return .passUnretained(member)
@@ -84,8 +93,11 @@ struct MemberPool {
     return executions.compactMap { $0 }
   }
 
-  /// Stops all members, in the order of their items.
+  /// Members that execute, in the order of their items or steps.
+  var ordered: [Execution] { members.sorted { $0.position < $1.position } }
+
+  /// Stops all members, in their order.
   func cancel(_ error: FlowError) {
-    for member in members.sorted(by: { $0.index < $1.index }) { member.cancel(error) }
+    for member in ordered { member.cancel(error) }
   }
 }

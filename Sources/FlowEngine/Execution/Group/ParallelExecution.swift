@@ -7,19 +7,16 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   private let position: UInt32
   private let logs: Bool
   private let graph: GraphData?
+  private let hasConditions: Bool
   private let maxConcurrent: Int
 
   // Unchecked exclusivity: see HotPath.swift.
 
   @exclusivity(unchecked) private var progress: GraphProgress
-  /// The executions of the steps that have started, each at its `memberSlot`; nil where one has ended.
-  @exclusivity(unchecked) private var executions: ContiguousArray<Execution?>
-  /// Those that have ended, for the next steps of a graph; only a few, as each has memory.
-  @exclusivity(unchecked) private var idle: ContiguousArray<Execution> = []
+  /// The executions of the steps. A graph uses them again, but keeps only a few for that, as each has memory.
+  @exclusivity(unchecked) private var pool = MemberPool()
   private static let mostIdle = 32
-  /// How many haven't ended.
-  @exclusivity(unchecked) private var running = 0
-  /// How many ops, and items of groups, execute: `maxConcurrent` limits them.
+  /// How many ops, and items of groups, execute, if `maxConcurrent` limits them.
   @exclusivity(unchecked) private var used = 0
   /// Whether a failure stops nothing.
   private let keepsGoing: Bool
@@ -28,11 +25,9 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   /// The steps that have failed and stopped nothing.
   private var failed: Set<Int> = []
   /// The keys that members have set in a kept run: which member was the first, and the value before.
-  private var changes: [DataKey: (slot: Int, before: FlowValue?)] = [:]
+  private var changes: [DataKey: (step: Int, before: FlowValue?)] = [:]
   private let streams: GraphStreams?
   private var streamSlots = StreamSlots()
-  /// The member that was started last, which may end before it has returned.
-  private var starting: Execution?
 
   /// Makes the execution of steps, the first of which is at `position`; `graph` is what they wait for.
   init(
@@ -47,6 +42,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
       GraphData(
         $0.plan, $0.blueprint.conditions, around: parent.bucket, isKept: parent.run.keeper != nil)
     }
+    hasConditions = graph?.blueprint.conditions.isEmpty == false
     maxConcurrent = graph?.blueprint.graph?.maxConcurrent ?? .max
     streams = graph.flatMap { plan, blueprint in
       guard let shape = blueprint.graph, plan.passesItems else { return nil }
@@ -56,7 +52,6 @@ final class ParallelExecution: MemberGroup, StreamGraph {
     }
     progress = GraphProgress(
       count: steps.count, graph?.plan, ways: Self.ways(graph?.plan, in: scope, of: parent.run))
-    executions = ContiguousArray(repeating: nil, count: steps.count)
     keepsGoing = graph?.blueprint.graph?.keepsGoing == true || parent.isRehearsing
     super.init(parent: parent)
   }
@@ -72,7 +67,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   }
 
   override var logsSets: Bool { logs }
-  override var members: [Execution] { executions.compactMap { $0 } }
+  override var members: [Execution] { pool.ordered }
   override var separatesData: Bool { graph != nil }
 
   override func proceed() {
@@ -80,57 +75,54 @@ final class ParallelExecution: MemberGroup, StreamGraph {
       progress.hasReady && hasRoom
     } _: {
       guard let number = progress.start() else { return nil }
-      let step = steps[number]
+      if isLimited, !steps[number].isGroup { used += 1 }
       let member = member(for: number)
-      member.memberSlot = number
-      executions[number] = member
-      running += 1
-      if !isGroup(number) { used += 1 }
-      streams?.passReaders(to: number, member.bucket)
-      starting = member
-      member.prepare(
-        step.op, policy: step.policy, scope: scope,
-        position: position + UInt32(truncatingIfNeeded: number), index: 0)
-      if graph != nil, !isPlain(number) { member.prepareStep() }
-      return .passUnretained(member)
+      member.lend {
+        streams?.passReaders(to: number, $0.bucket)
+        $0.prepare(
+          steps[number].op, policy: steps[number].policy, scope: scope,
+          position: position &+ UInt32(truncatingIfNeeded: number), index: 0)
+        if graph != nil, !isPlain(number) { $0.prepareStep() }
+      }
+      return member
     }
-    guard waits else { return }
-    starting = nil
-    guard running == 0 else { return }
+    guard waits, pool.count == 0 else { return }
     isScheduled = true
     streams?.close()
     parent.groupEnded(stop ?? errors.first?.with(others: errors.dropFirst()))
   }
 
   /// An execution for a step; one of a graph has data of its own.
-  private func member(for number: Int) -> Execution {
-    guard let graph else { return Execution(run: parent.run, data: parent.bucket, group: self) }
-    if let used = idle.popLast() {
-      if let mask = graph.mask(of: number) { used.bucket.hide(mask) }
-      return used
+  @inline(__always)
+  private func member(for number: Int) -> Unmanaged<Execution> {
+    guard let used = pool.takeIdle() else { return newMember(for: number) }
+    if let graph, let mask = unretained(graph, { $0.mask(of: number) }) {
+      used.lend { $0.bucket.hide(mask) }
     }
-    if let data = graph.data(for: number) {
-      return Execution(run: parent.run, data: data, group: self)
-    }
-    return Execution(run: parent.run, data: parent.bucket, hasBucket: false, group: self)
+    return used
   }
+
+  @inline(never)
+  private func newMember(for number: Int) -> Unmanaged<Execution> {
+    let data = graph?.data(for: number)
+    return pool.add(
+      Execution(
+        run: parent.run, data: data ?? parent.bucket, hasBucket: graph == nil || data != nil,
+        group: self))
+  }
+
+  /// The number of the step that a member executes.
+  @inline(__always)
+  func step(of member: Execution) -> Int { Int(member.position &- position) }
 
   /// Whether a step of a graph is an op without a condition and without streams.
+  @inline(__always)
   private func isPlain(_ number: Int) -> Bool {
-    guard let graph, streams == nil, case .op = steps[number].kind else { return false }
-    return graph.conditions[number] == nil
+    graph != nil && streams == nil && steps[number].isOp
+      && (!hasConditions || graph?.conditions[number] == nil)
   }
 
-  /// Keeps the execution of a step of a graph, which has ended, for another one.
-  private func keep(_ member: Execution) {
-    guard let graph, !graph.isKept, idle.count < Self.mostIdle, progress.hasMore else { return }
-    member.resetBucket()
-    idle.append(member)
-  }
-
-  override func cancelMembers(_ error: FlowError) {
-    for member in members { member.cancel(error) }
-  }
+  override func cancelMembers(_ error: FlowError) { pool.cancel(error) }
 
   // MARK: Slots
 
@@ -154,11 +146,6 @@ final class ParallelExecution: MemberGroup, StreamGraph {
     }
   }
 
-  private func isGroup(_ number: Int) -> Bool {
-    if case .group = steps[number].kind { return true }
-    return false
-  }
-
   // MARK: Streams
 
   /// The stream that a step writes under a key.
@@ -177,7 +164,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   override func passItems(from member: Execution) -> PassedOutput? {
     guard let streams, let plan = graph?.plan, stop == nil else { return nil }
-    let step = member.memberSlot
+    let step = step(of: member)
     let stream = streams.beginGroup(step)
     if stream != nil { startReaders(of: step) }
     guard let output = plan.data[step].output else { return nil }
@@ -217,11 +204,11 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   override func noteSet(_ key: DataKey, by member: Execution) {
     guard graph == nil, changes[key] == nil else { return }
-    changes[key] = (member.memberSlot, parent.bucket.get(key))
+    changes[key] = (step(of: member), parent.bucket.get(key))
   }
 
   override func changes(beside member: Execution) -> [DataKey: FlowValue?] {
-    changes.filter { $0.value.slot != member.memberSlot }.mapValues { $0.before }
+    changes.filter { $0.value.step != step(of: member) }.mapValues { $0.before }
   }
 
   override func memberFailed(_ error: FlowError) {
@@ -234,33 +221,40 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   }
 
   override func memberEnded(_ member: Execution, _ error: FlowError?) {
-    let number = member.memberSlot
-    executions[number] = nil
-    running -= 1
-    if !isGroup(number) {
+    let number = step(of: member)
+    if isLimited, !steps[number].isGroup {
       if streamSlots.resume(number) { used += 1 }
       slotIsFree()
     }
-    if let error {
-      memberFailed(error)
-      if keepsGoing {
-        if !isConsequence(number) { errors.append(error) }
-        failed.insert(number)
-      }
-    }
-    for (key, items) in streams?.end(number, error) ?? [] where error == nil {
-      member.store(
-        key, engine.makeList(items), scope: scope,
-        position: position + UInt32(truncatingIfNeeded: number), attempt: 1)
-    }
-    graph?.takeOutputs(of: number, from: member, into: parent)
-    if error == nil, isPlain(number), !steps[number].op.isFlow { keep(member) }
+    if let error { noteFailure(number, error) }
+    if streams != nil { endStreams(of: number, member, error) }
+    if let graph { unretained(graph) { $0.takeOutputs(of: number, from: member, into: parent) } }
+    let isUsedAgain =
+      error == nil && isPlain(number) && graph?.isKept == false && progress.hasMore
+      && pool.idleCount < Self.mostIdle
+    pool.remove(member, keeps: isUsedAgain)
     if let graph, stop == nil {
-      let isSkipped = graph.skipped.contains(number)
+      let isSkipped = hasConditions && graph.skipped.contains(number)
       let end: GraphProgress.End = error != nil ? .failed : isSkipped ? .skipped : .succeeded
       for skip in progress.end(number, end) { skipped(skip) }
     }
     continueAsWork()
+  }
+
+  @inline(never)
+  private func noteFailure(_ number: Int, _ error: FlowError) {
+    memberFailed(error)
+    guard keepsGoing else { return }
+    if !isConsequence(number) { errors.append(error) }
+    failed.insert(number)
+  }
+
+  @inline(never)
+  private func endStreams(of number: Int, _ member: Execution, _ error: FlowError?) {
+    for (key, items) in streams?.end(number, error) ?? [] where error == nil {
+      member.store(
+        key, engine.makeList(items), scope: scope, position: member.position, attempt: 1)
+    }
   }
 
   /// Whether a step has failed only because one whose items passed to it has.
@@ -272,21 +266,20 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   }
 
   override func abandon() {
-    (executions, idle) = ([], [])
+    _ = pool.removeAll()
     streams?.close()
-    starting = nil
     isScheduled = true
   }
 
   // MARK: Steps of a graph
 
   override func begin(_ member: Execution) -> Execution.Advance {
-    guard let condition = graph?.conditions[member.memberSlot] else { return beginStep(member) }
+    guard let condition = graph?.conditions[step(of: member)] else { return beginStep(member) }
     return member.ask(condition) == .waiting ? .waiting : conditionEnded(member)
   }
 
   private func beginStep(_ member: Execution) -> Execution.Advance {
-    let number = member.memberSlot
+    let number = step(of: member)
     if let streams, let plan = graph?.plan, !plan.data[number].emits.isEmpty {
       streams.begin(number)
       startReaders(of: number)
@@ -295,7 +288,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   }
 
   override func conditionEnded(_ member: Execution) -> Execution.Advance {
-    let number = member.memberSlot
+    let number = step(of: member)
     if member.stop != nil { return .ended }
     if let error = member.lastError {
       logSkip(of: number, because: "its condition failed: \(error.message)")
@@ -309,11 +302,9 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   override func take(_ answer: CallbackCompletion, of member: Execution) {
     graph?.isMet = answer.isMatch
-    let op = steps[member.memberSlot].op
     member.lastError = answer.error?.attributed(
-      to: op.name,
-      at: parent.run.path(
-        scope: scope, position: position + UInt32(truncatingIfNeeded: member.memberSlot)))
+      to: steps[step(of: member)].op.name,
+      at: parent.run.path(scope: scope, position: member.position))
   }
 
   private func text(of skip: GraphProgress.Skip, _ graph: GraphData) -> ByteString {
@@ -338,20 +329,22 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   override func refusal(reading key: DataKey, by member: Execution) -> FlowError? {
     // A member may read the keys that it has set itself.
-    guard let graph, let giver = graph.giver(of: key), giver != member.memberSlot,
-      !graph.isNeeded(key, by: member.memberSlot), !member.bucket.hasOwn(key)
+    let step = step(of: member)
+    guard let graph, let giver = graph.giver(of: key), giver != step,
+      !graph.isNeeded(key, by: step), !member.bucket.hasOwn(key)
     else { return nil }
-    let (name, op) = (loop.keys.name(of: key), steps[member.memberSlot].op.name)
+    let (name, op) = (loop.keys.name(of: key), steps[step].op.name)
     return .usage(
       "<\(name)> isn't among the needs of [\(op)]: in a graph it has to be, as [\(steps[giver].op.name)] gives it"
     )
   }
 
   override func refusal(setting key: DataKey, by member: Execution) -> FlowError? {
-    guard let graph, case .op = steps[member.memberSlot].kind else { return nil }
-    if streams == nil, graph.giver(of: key) == member.memberSlot { return nil }
-    let (name, op) = (loop.keys.name(of: key), steps[member.memberSlot].op.name)
-    let data = graph.plan.data[member.memberSlot]
+    let step = step(of: member)
+    guard let graph, steps[step].isOp else { return nil }
+    if streams == nil, graph.giver(of: key) == step { return nil }
+    let (name, op) = (loop.keys.name(of: key), steps[step].op.name)
+    let data = graph.plan.data[step]
     if data.emits.contains(name) {
       return .usage("<\(name)> is a stream: ctx:emit gives an item of it")
     }
@@ -424,8 +417,14 @@ private final class GraphData {
   }
 
   /// Takes what a step has given.
+  @inline(__always)
   func takeOutputs(of step: Int, from member: Execution, into parent: Execution) {
     if keys.gives[step].isEmpty { return }
+    takeSome(of: step, from: member, into: parent)
+  }
+
+  @inline(never)
+  private func takeSome(of step: Int, from member: Execution, into parent: Execution) {
     let bucket = member.bucket
     for key in keys.gives[step] {
       guard bucket.hasOwn(key) else {

@@ -148,7 +148,7 @@ extension Execution {
     var (execution, key) = (self, key)
     while execution.frames.isEmpty, let group = execution.group {
       if let graph = group as? ParallelExecution {
-        return graph.separatesData ? (graph, execution.memberSlot, key) : nil
+        return graph.separatesData ? (graph, graph.step(of: execution), key) : nil
       }
       guard group is InnerExecution else { return nil }
       execution = group.parent
