@@ -59,35 +59,24 @@ extension ScriptHost {
 
   /// All data that a bucket shows, including those of the buckets it reads through to, as a fresh table.
   func table(ofAllIn bucket: DataBucket) throws -> LuaReference {
-    guard bucket.parent != nil else { return try table(of: bucket) }
-    var fields: [(ByteString, LuaValue)] = []
-    var buckets: [DataBucket] = []
-    var next: DataBucket? = bucket
-    while let each = next {
-      buckets.append(each)
-      next = each.parent
-    }
-    let visible = bucket.visibleKeys
-    // The nearest one's values come last, and win.
-    for each in buckets.reversed() {
-      for entry in each.entries where visible.contains(entry.key) {
-        fields.append((loop.keys.name(of: entry.key), try sharedValue(entry, of: each)))
-      }
-    }
-    return try vm.makeTable(fields: fields)
-  }
-
-  private func sharedValue(_ entry: DataBucket.Entry, of bucket: DataBucket) throws -> LuaValue {
-    try luaValue(try shared(entry.value, entry.key, in: bucket))
+    try table(of: bucket.visibleEntries)
   }
 
   /// A bucket's content as a fresh table.
   func table(of bucket: DataBucket) throws -> LuaReference {
-    var fields: [(ByteString, LuaValue)] = []
-    for entry in bucket.entries {
-      fields.append((loop.keys.name(of: entry.key), try sharedValue(entry, of: bucket)))
-    }
-    return try vm.makeTable(fields: fields)
+    try table(of: bucket.entries.map { ($0, bucket) })
+  }
+
+  private func table(
+    of entries: [(entry: DataBucket.Entry, bucket: DataBucket)]
+  ) throws -> LuaReference {
+    try vm.makeTable(
+      fields: entries.map { entry, bucket in
+        (
+          loop.keys.name(of: entry.key),
+          try luaValue(try shared(entry.value, entry.key, in: bucket))
+        )
+      })
   }
 
   /// A value that isn't one of this state.

@@ -211,13 +211,16 @@ public final class DataBucket {
     return unretained(records) { $0.mask?.hides(key) == true }
   }
 
-  /// The keys of all values that `get` finds.
-  package var visibleKeys: Set<DataKey> {
-    var (found, hidden): (Set<DataKey>, Set<DataKey>) = ([], [])
+  /// The entries of all values that `get` finds, each with its bucket; those of this one come first.
+  package var visibleEntries: [(entry: Entry, bucket: DataBucket)] {
+    var found: [(Entry, DataBucket)] = []
+    var passed: Set<DataKey> = []
     var next: DataBucket? = self
     while let bucket = next {
-      for entry in bucket.entries where !hidden.contains(entry.key) { found.insert(entry.key) }
-      if let mask = bucket.records?.mask { hidden.formUnion(mask.all) }
+      for entry in bucket.entries where passed.insert(entry.key).inserted {
+        found.append((entry, bucket))
+      }
+      if let mask = bucket.records?.mask { passed.formUnion(mask.all) }
       next = bucket.parent
     }
     return found

@@ -381,15 +381,7 @@ extension DataBucket {
     as type: Content.Type = Content.self
   ) throws(FlowError) -> Content {
     let all = MapValue()
-    let visible = visibleKeys
-    var next: DataBucket? = self
-    while let bucket = next {
-      for entry in bucket.entries where visible.contains(entry.key) {
-        let name = keys.name(of: entry.key)
-        if all[name] == nil { all.set(name, entry.value) }
-      }
-      next = bucket.parent
-    }
+    for (entry, _) in visibleEntries { all.set(keys.name(of: entry.key), entry.value) }
     return try FlowValue.opaque(all).decoded(as: type, of: "the data")
   }
 

@@ -341,7 +341,7 @@ extension Execution {
   func ask(_ predicate: any CasePredicate) -> Advance {
     let run = run
     // Nobody knows which keys a predicate reads.
-    if run.keeper != nil { for key in bucket.visibleKeys { noteRead(key) } }
+    if run.keeper != nil { for each in bucket.visibleEntries { noteRead(each.entry.key) } }
     let made = CallbackCompletion(owner: self, place: { nil }) { completion, error in
       predicate.cancel(run, completion: completion, error)
     }

@@ -128,7 +128,7 @@ struct DataBucketTests {
       inner.hide(mask)
       let visible = [hidden, shown, other].filter { !mask.hides($0) }
       #expect([hidden, shown, other].filter { inner.get($0) != nil } == visible)
-      #expect(inner.visibleKeys == Set(visible))
+      #expect(Set(inner.visibleEntries.map(\.entry.key)) == Set(visible))
       let all: [String: Int] = try inner.decoded()
       #expect(Set(all.keys) == Set(visible.map { String(keys.name(of: $0)) }))
       inner.set(hidden, .integer(2))
