@@ -181,9 +181,10 @@ extension Blueprint {
     if let plan = graph.plan(at: changes) { return plan }
     var data: ContiguousArray<StepData> = []
     data.reserveCapacity(steps.count)
-    for step in steps { data.append(StepData(step, snapshot)) }
+    // Without a copy of the steps, which are large.
+    for place in steps.indices { data.append(StepData(steps[place], snapshot)) }
     for place in conditions.keys { data[place].takeLists() }
-    let made = GraphPlan(steps, data, graph)
+    let made = GraphPlan(data, graph) { steps[$0].op.name }
     self.graph?.note(made, at: changes)
     return made
   }

@@ -43,7 +43,14 @@ struct GraphShape {
   /// Whether what doesn't need a failed op is executed all the same.
   let keepsGoing: Bool
   /// The names of the steps that a step comes after, besides those that its data say.
-  private(set) var after: ContiguousArray<[ByteString]> = []
+  private(set) var after: ContiguousArray<[Before]> = []
+
+  struct Before {
+    let name: ByteString
+    /// The step, if it was added before.
+    let step: Int?
+  }
+
   /// How many items that a step has written may be unread; `defaultBuffer` for others.
   private var buffers: [Int: Int] = [:]
   private static let defaultBuffer = 64
@@ -63,7 +70,7 @@ struct GraphShape {
     _ name: ByteString, _ data: StepData, after others: [ByteString], buffer: Int?
   ) {
     let position = after.count
-    after.append(others)
+    after.append(others.map { Before(name: $0, step: places[$0]) })
     if let buffer { buffers[position] = min(max(1, buffer), 1 << 40) }
     places[name] = position
     for key in data.gives { givers[key] = name }
@@ -95,19 +102,20 @@ final class GraphPlan {
     var isStream = false
   }
 
-  /// The numbers of edges by one of their steps: two arrays, as one for each step would take most of the time of a plan.
+  /// The numbers of the edges that lead away from each step: two arrays, as one for each step would take most of the time
+  /// of a plan.
   struct EdgeNumbers {
     private var starts: ContiguousArray<Int>
     private(set) var numbers: ContiguousArray<Int>
 
-    fileprivate init(_ edges: ContiguousArray<Edge>, by step: (Edge) -> Int, count: Int) {
+    fileprivate init(_ edges: ContiguousArray<Edge>, count: Int) {
       starts = ContiguousArray(repeating: 0, count: count + 1)
       numbers = ContiguousArray(repeating: 0, count: edges.count)
-      for place in edges.indices { starts[step(edges[place]) + 1] += 1 }
+      for place in edges.indices { starts[edges[place].from + 1] += 1 }
       for place in 0..<count { starts[place + 1] += starts[place] }
       var next = starts
       for number in edges.indices {
-        let step = step(edges[number])
+        let step = edges[number].from
         numbers[next[step]] = number
         next[step] += 1
       }
@@ -118,11 +126,6 @@ final class GraphPlan {
     func range(of step: Int) -> Range<Int> { starts[step]..<starts[step + 1] }
 
     subscript(step: Int) -> ArraySlice<Int> { numbers[range(of: step)] }
-
-    /// How many there are for each step.
-    fileprivate var counts: ContiguousArray<Int> {
-      ContiguousArray(zip(starts.dropFirst(), starts).lazy.map { $0 - $1 })
-    }
   }
 
   /// The needs and gives of each step.
@@ -130,10 +133,15 @@ final class GraphPlan {
   /// The step that gives a key.
   let givers: [ByteString: Int]
   let edges: ContiguousArray<Edge>
-  /// The edges that lead away from each step, and those that lead to it.
-  let successors, predecessors: EdgeNumbers
-  /// How many edges lead to each step.
-  let waits: ContiguousArray<Int>
+  /// The edges that lead away from each step.
+  let successors: EdgeNumbers
+  /// How many edges lead to each step, and the number of the first of them: they are one after another.
+  let waits, firstWaits: ContiguousArray<Int>
+
+  /// The edges that lead to a step.
+  func predecessors(of step: Int) -> Range<Int> {
+    firstWaits[step]..<firstWaits[step] + waits[step]
+  }
   /// The steps, each after those for which it waits; those of a circle are missing.
   let order: ContiguousArray<Int>
   private(set) lazy var byLevels = sortedByLevels()
@@ -166,6 +174,10 @@ final class GraphPlan {
         plan.givers.map { (table.intern($0.key), $0.value) },
         uniquingKeysWith: { first, _ in first })
       given = Set(givers.keys)
+      if given.isEmpty {
+        (needs, gives, masks) = ([], [], [])
+        return
+      }
       needs = ContiguousArray(
         plan.data.map { step in
           if step.needs.isEmpty { return [] }
@@ -198,10 +210,9 @@ final class GraphPlan {
     return made
   }
 
-  /// Makes the plan of the steps of a graph, with their data.
-  init(_ steps: ContiguousArray<Step>, _ data: ContiguousArray<StepData>, _ shape: GraphShape) {
+  /// Makes the plan of steps with these data and names.
+  init(_ data: ContiguousArray<StepData>, _ shape: GraphShape, name: (Int) -> ByteString) {
     var problem: ByteString?
-    func name(_ place: Int) -> ByteString { steps[place].op.name }
     self.data = data
     var givers: [ByteString: Int] = [:]
     for place in data.indices where !data[place].gives.isEmpty {
@@ -216,8 +227,12 @@ final class GraphPlan {
     }
     self.givers = givers
     var edges: ContiguousArray<Edge> = []
-    edges.reserveCapacity(steps.count)
-    for place in steps.indices {
+    edges.reserveCapacity(data.count)
+    var (waits, firstWaits) = (ContiguousArray<Int>(), ContiguousArray<Int>())
+    waits.reserveCapacity(data.count)
+    firstWaits.reserveCapacity(data.count)
+    for place in data.indices {
+      firstWaits.append(edges.count)
       let needs = data[place].needs
       for (key, isOptional) in needs.isEmpty ? [] : needs.sorted(by: { $0.key < $1.key }) {
         guard let giver = givers[key], giver != place else { continue }
@@ -227,12 +242,14 @@ final class GraphPlan {
             passesItems: data[giver].passes(key) && data[place].takes(key)))
       }
       for target in shape.after[place] {
-        if let other = shape.places[target] {
+        if let other = target.step ?? shape.places[target.name] {
           edges.append(Edge(from: other, to: place, key: nil, isOptional: false))
         } else {
-          problem = problem ?? "[\(name(place))] comes after [\(target)], which isn't in the graph"
+          problem =
+            problem ?? "[\(name(place))] comes after [\(target.name)], which isn't in the graph"
         }
       }
+      waits.append(edges.count - firstWaits[place])
     }
     GraphStreamPlan.mark(&edges, data)
     let streams = GraphStreamPlan.streams(in: edges, data)
@@ -242,12 +259,11 @@ final class GraphPlan {
     self.streams = streams
     passesItems = !streams.isEmpty || edges.contains(where: \.passesItems)
     self.edges = edges
-    successors = EdgeNumbers(edges, by: { $0.from }, count: steps.count)
-    predecessors = EdgeNumbers(edges, by: { $0.to }, count: steps.count)
-    waits = predecessors.counts
+    successors = EdgeNumbers(edges, count: data.count)
+    (self.waits, self.firstWaits) = (waits, firstWaits)
     order = Self.sorted(edges, successors, waits)
-    if order.count < steps.count, problem == nil {
-      problem = Self.circle(edges, steps.map(\.op.name), known: Set(order))
+    if order.count < data.count, problem == nil {
+      problem = Self.circle(edges, data.indices.map(name), known: Set(order))
     }
     self.problem = problem
   }
@@ -276,6 +292,7 @@ final class GraphPlan {
   private static func sorted(
     _ edges: ContiguousArray<Edge>, _ successors: EdgeNumbers, _ missing: ContiguousArray<Int>
   ) -> ContiguousArray<Int> {
+    if edges.allSatisfy({ $0.from < $0.to }) { return ContiguousArray(missing.indices) }
     var missing = missing
     var order: ContiguousArray<Int> = []
     order.reserveCapacity(missing.count)

@@ -67,8 +67,8 @@ extension Flow {
     if blueprint.graph?.keepsGoing == true { result.append(.text("keep_going")) }
     for (position, step) in blueprint.steps.enumerated() {
       result += parts(before: position)
-      for name in blueprint.graph?.after[position] ?? [] {
-        result += [.text("after"), .text(name)]
+      for before in blueprint.graph?.after[position] ?? [] {
+        result += [.text("after"), .text(before.name)]
       }
       if let condition = blueprint.conditions[position] {
         result += [.text("when"), .code(condition)]

@@ -79,7 +79,7 @@ final class GraphStreams {
 
   /// Gives a step, which starts, what it takes item by item.
   func passReaders(to step: Int, _ bucket: DataBucket) {
-    for edge in plan.predecessors[step] {
+    for edge in plan.predecessors(of: step) {
       if let reader = readers[edge], let key = plan.edges[edge].key {
         bucket.set(keys.intern(key), .opaque(reader))
       }
@@ -92,7 +92,7 @@ final class GraphStreams {
   func end(
     _ step: Int, _ error: FlowError?
   ) -> [(key: DataKey, items: ContiguousArray<FlowValue>)] {
-    for edge in plan.predecessors[step] { readers[edge]?.close() }
+    for edge in plan.predecessors(of: step) { readers[edge]?.close() }
     return (written[step] ?? []).compactMap { key, stream in
       stream.end(error)
       return stream.takeAll().map { (key, $0) }

@@ -185,7 +185,7 @@ final class LoopItemRunner {
   /// Where the items come from, without a list.
   private let feed: ItemFeed?
   /// The items of an iterator that execute or have failed, for the list of failures; nil if they aren't needed.
-  private var items: [Int: FlowValue]?
+  @exclusivity(unchecked) private var items: [Int: FlowValue]?
   private let listCount: Int
   private let scope: UInt32
   // Safe: the group holds its runner, and releases it with its last member.

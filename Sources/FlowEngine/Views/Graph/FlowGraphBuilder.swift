@@ -272,7 +272,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     guard top >= 0 else { return }
     graphs[top].plan = plan
     var before: [Tail] = []
-    for edge in plan.predecessors[number].map({ plan.edges[$0] }) {
+    for edge in plan.predecessors(of: number).map({ plan.edges[$0] }) {
       for var tail in graphs[top].ends[edge.from] ?? [] {
         tail.label = edge.key
         tail.line = edge.key == nil ? .dashed : edge.isStream ? .thick : .plain
