@@ -47,7 +47,16 @@ struct ContextBindings {
         }
         return try Self(host: host).answer(call, found, key, context)
       },
-      "emit": BoundMethod { host, call in
+      "emit": BoundMethod(
+        takesKey: true,
+        direct: { host, call in
+          guard call.hasValue, !(call.isString && host.vm.hasMemoryLimit),
+            let context = Self(host: host).unmanagedContext(call)
+          else { return call.pass() }
+          let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
+          return context._withUnsafeGuaranteedRef { StreamBindings.emit(key, $0, call) }
+        }
+      ) { host, call in
         let context = try Self(host: host).context(call, "emit")
         let key = try Self(host: host).key(call, "emit")
         return try StreamBindings.emit(

@@ -47,17 +47,17 @@ final class StreamBindings: HostService {
   private init(_ host: ScriptHost) throws {
     type = try host.vm.defineObjectType(
       "stream", of: ScriptStream.self, methods: [:],
-      metamethods: { _ in host.bind(Self.metamethods) })
+      metamethods: { host.bind(Self.metamethods($0)) })
   }
 
   static func of(_ host: ScriptHost) throws -> StreamBindings {
     try host.service { try StreamBindings(host) }
   }
 
-  static var metamethods: LuaFields<BoundMethod> {
+  static func metamethods(_ type: LuaObjectType<ScriptStream>) -> LuaFields<BoundMethod> {
     ScriptHost.describingMetamethods + [
       "__call": BoundMethod { host, call in
-        guard let stream = call.object(1, try of(host).type) else {
+        guard let stream = call.object(1, type) else {
           throw Arguments(host, call, method: "__call").wrongSelf("stream")
         }
         if stream.source.isAwaited {
@@ -89,6 +89,18 @@ final class StreamBindings: HostService {
       return nil
     }
     return call.answer(ScriptStream(source), bindings.type)
+  }
+
+  /// `ctx:emit(key, item)` of a scalar or string; declines whatever isn't an item for which there is room.
+  static func emit(
+    _ key: DataKey, _ context: OpContext, _ call: LuaDirectCall
+  ) -> LuaDirectAnswer {
+    let item = FlowValue(call.value)
+    guard !item.isNull, let output = context.knownOutput(key), output.hasRoom,
+      output.mismatch(item) == nil
+    else { return call.pass() }
+    output.write(item)
+    return call.answer(output.isRead)
   }
 
   /// `ctx:emit(key, item)`.

@@ -71,11 +71,16 @@ package final class StreamInput {
 }
 
 extension OpContext {
+  /// The stream that the op has written under a key; nil before the first item.
+  package func knownOutput(_ key: DataKey) -> StreamOutput? {
+    guard let outputs = resources?.outputs, !isCleaningUp else { return nil }
+    for each in outputs where each.key == key { return each.output }
+    return nil
+  }
+
   /// The stream that the op writes under a key; fails if it writes none there, or isn't a step of a graph.
   package func output(_ key: DataKey) -> Result<StreamOutput, FlowError> {
-    if let known = resources?.outputs.first(where: { $0.key == key }), !isCleaningUp {
-      return .success(known.output)
-    }
+    if let known = knownOutput(key) { return .success(known) }
     let name = bucket.keys.name(of: key)
     guard let type = op.gives.first(where: { $0.name == name })?.type.streamed else {
       let known = op.gives.filter(\.type.isStream).map { "<\($0.name)>" as ByteString }
