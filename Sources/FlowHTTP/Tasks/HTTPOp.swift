@@ -65,7 +65,7 @@ struct HTTPTemplate {
     while let open = rest.firstIndex(of: UInt8(ascii: "{")) {
       let after = rest[(open + 1)...]
       guard let close = after.firstIndex(of: UInt8(ascii: "}")), close > open + 1 else {
-        throw HTTPMisuse(field: "url", problem: "a name in braces expected, as in {name}")
+        throw HTTPMisuse(field: "url", problem: "a name in braces expected, such as {name}")
       }
       texts.append(ByteString(rest[..<open]))
       places.append(ByteString(rest[(open + 1)..<close]))

@@ -57,7 +57,7 @@ package final class ReplacedRequest {
       .map { ByteString($0) }
     guard parts.count == 2, parts[0].isToken, parts[0] == parts[0].uppercased else {
       throw HTTPMisuse(
-        field: "http", problem: "a method in capitals and a URL expected, as in 'GET https://…'")
+        field: "http", problem: "a method in capitals and a URL expected, such as 'GET https://…'")
     }
     if let problem = ccurl_load() {
       throw HTTPMisuse(field: "http", problem: ByteString(cString: problem))

@@ -201,7 +201,7 @@ package final class MirroredStore {
         present.script == entry.run.script
       else {
         throw StoreProblem.unsuitable.error(
-          "run \(entry.run.id) in the store '\(store.folder)' isn't that of the server \(connection.place)"
+          "run \(entry.run.id) in the store '\(store.folder)' isn't the run of the server \(connection.place)"
         )
       }
       let isOfThisStore = !position.isFetched && present.lease.epoch == entry.message.epoch

@@ -188,7 +188,7 @@ package enum FileRemoval {
     }
     do throws(SystemError) { try call("remove", bare) { rmdir($0) } } catch {
       guard error.code == ENOTEMPTY, !recursive else { throw error }
-      throw SystemError(error.message + "; 'recursive' removes what is in it", code: ENOTEMPTY)
+      throw SystemError(error.message + "; 'recursive' removes its content", code: ENOTEMPTY)
     }
   }
 

@@ -202,7 +202,7 @@ struct LongOptions {
       ["done", "again", "fail"].contains(verdict)
     else {
       throw Self.misuse(
-        "option '--settle' takes an op and 'done', 'again' or 'fail', as in 'PayOp=done', not '\(text)'"
+        "option '--settle' takes an op and 'done', 'again' or 'fail', such as 'PayOp=done', not '\(text)'"
       )
     }
     about.settlements[ByteString(text.bytes[..<sign])] = verdict

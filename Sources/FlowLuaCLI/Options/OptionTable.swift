@@ -185,7 +185,7 @@ extension OptionTable {
     }
     form(
       "--keep=nats[:NAME]",
-      "keep it on the server of --remote as well, so that --resume continues on any computer, for the script of this NAME (default: that of its file)"
+      "keep it on the server of --remote as well, so that --resume continues on any computer, for the script of this NAME (default: its file's)"
     )
     optional(
       "--resume[=RUN]",
@@ -216,8 +216,8 @@ extension OptionTable {
     ) { options, _ in options.about.usesCache = false }
     word(
       "--settle OP=WORD",
-      needs: "an op and what became of it: --settle 'PayOp=done', '=again' or '=fail'",
-      "with --resume: what became of an op that is executed only once: done, again (execute it) or fail",
+      needs: "an op and its outcome: --settle 'PayOp=done', '=again' or '=fail'",
+      "with --resume: the outcome of an op that is executed only once: done, again (execute it) or fail",
       forScript: true
     ) { (options, value) throws(CommandLineArguments.Misuse) in try options.settle(value) }
     flag(
@@ -477,7 +477,7 @@ extension OptionTable {
     }
     word(
       "--tags TAG,...", needs: "words: --tags gpu,big",
-      "with --join: what this node has, at most 4 words: ops can demand them"
+      "with --join: words for this node, at most 4, which ops can demand"
     ) { (options, value) throws(CommandLineArguments.Misuse) in try options.nodes.setTags(value)
     }
     flag("--insecure", "let servers of other computers be reached without TLS") { options, _ in

@@ -90,7 +90,7 @@ final class RemoteOptions {
       for case (let other, true) in others {
         throw LongOptions.misuse("option '--join' can't be combined with '\(other)'")
       }
-      try refuseScript(arguments, "--join", "it waits for those of others")
+      try refuseScript(arguments, "--join", "it waits for the ops of others")
     } else if let joiningOption {
       throw LongOptions.misuse("option '\(joiningOption)' needs --join")
     } else if checks {

@@ -201,7 +201,7 @@ enum RegistryBindings {
     [
       "__newindex": BoundMethod { host, call in
         throw host.usage(
-          call, "flow.ops is read-only: the program that runs the script registers what is in it")
+          call, "flow.ops is read-only: the program that runs the script registers its ops")
       },
       "__tostring": BoundMethod { _, call in call.answer(.string("flow.ops")) },
       "__pairs": BoundMethod { host, call in
@@ -287,7 +287,7 @@ final class OpClassBody: OpBody {
 
   /// The message about using the class itself.
   var complaint: String {
-    "op '\(opClass.name)' needs its arguments: call it first, as in \(opClass.name)(…)"
+    "op '\(opClass.name)' needs its arguments: call \(opClass.name)(…) first"
   }
 
   func start(_ context: OpContext) -> CallState {

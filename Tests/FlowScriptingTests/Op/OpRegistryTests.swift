@@ -78,7 +78,7 @@ struct OpRegistryTests {
   @Test("A class that wasn't called isn't an op yet")
   func uncalled() throws {
     let program = try makeProgram()
-    let sentence = "op 'GreetOp' needs its arguments: call it first, as in GreetOp(…)"
+    let sentence = "op 'GreetOp' needs its arguments: call GreetOp(…) first"
     let added = try program.text(
       "return select(2, pcall(function() flow.new('f'):add(flow.ops.GreetOp) end)).message")
     #expect(added == "script.lua:1: bad argument #1 to 'add' (\(sentence))")
@@ -137,7 +137,7 @@ struct OpRegistryTests {
       """)
     #expect(
       text == "DoubleOp GreetOp flow.ops script.lua:7: flow.ops is read-only: "
-        + "the program that runs the script registers what is in it")
+        + "the program that runs the script registers its ops")
   }
 
   @Test("A class takes a table as a structure, and names the part that is wrong")

@@ -94,7 +94,7 @@ finds(flow.new("f"):data { seats = 5, plan = "a" }
   :case("plan", "b"):case("seats", "5"):case("plan", "b"):case("team", "t"), nil, {
   "warning Cases: the case seats = 5 can't match: <seats> is never a string, as the data of flow 'f' holds it "
     .. "as integer",
-  "warning Cases: the case plan = b can't match: an earlier case is the same",
+  "warning Cases: the case plan = b can't match: an earlier case is equal",
   "warning Cases: the case team = t can't match: nothing before provides <team>",
 })
 

@@ -134,7 +134,7 @@ check.equal(AroundPrintOp:with({ name = "LoudOp", retry = 2 })("x").name, "LoudO
 check.equal(AroundPrintOp:with({ name = "LoudOp", retry = 2 })("x").retry.attempts, 2)
 for _, use in ipairs {
   function() AroundPrintOp:run() end, function() flow.new("f"):add(AroundPrintOp) end,
-} do check.raises(use, "op 'PrintOp' needs its arguments: call it first, as in PrintOp(…)") end
+} do check.raises(use, "op 'PrintOp' needs its arguments: call PrintOp(…) first") end
 check.raises(function() flow.wrap(flow.ops.ReadFileOp, print)(1) end,
   "op 'ReadFileOp' takes no arguments: it is written in Swift")
 

@@ -34,7 +34,7 @@ for option, words in pairs {
   ["--remote-check"] = { "--remote", server, "--remote-check" },
 } do
   local problem = ("option '%s' executes no script: %s"):format(option,
-    option == "--join" and "it waits for those of others" or "it lists nodes")
+    option == "--join" and "it waits for the ops of others" or "it lists nodes")
   refuses(problem, words, script)
   for _, more in ipairs {
     { "-e", script }, { "-i" }, { "-l", "flow" }, { "--keep" }, { "--resume=x" }, { "--why" }, { "--only", "A" },

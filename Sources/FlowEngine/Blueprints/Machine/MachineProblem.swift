@@ -129,7 +129,7 @@ private struct MachineCheck {
       for step in steps {
         guard let next = next(of: step) else { continue }
         return MachineProblem(
-          "the next of \(shown(step)) can't be reached: that of the any-step comes first",
+          "the next of \(shown(step)) can't be reached: the any-step's comes first",
           at: next.place)
       }
       return nil

@@ -76,7 +76,7 @@ extension FlowChecker {
   func checkCase(_ key: ByteString, _ value: ByteString, isFirst: Bool) {
     let text: ByteString = "the case \(key) = \(value) can't match"
     guard isFirst else {
-      report(.warning, "Cases", "\(text): an earlier case is the same")
+      report(.warning, "Cases", "\(text): an earlier case is equal")
       return
     }
     if data.undeclared != nil { return }

@@ -71,7 +71,7 @@ struct CheckTypeTests {
       said(flow) == [
         "warning Cases: the case seats = 5 can't match: <seats> is never a string, as the data of "
           + "flow 'f' holds it as integer",
-        "warning Cases: the case plan = a can't match: an earlier case is the same",
+        "warning Cases: the case plan = a can't match: an earlier case is equal",
         "warning Cases: the case size = x can't match: <size> is never a string, as flow 'f' needs "
           + "it as number",
         "warning Cases: the case team = t can't match: nothing before provides <team>",

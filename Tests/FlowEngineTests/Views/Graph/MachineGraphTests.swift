@@ -157,7 +157,7 @@ struct MachineGraphTests {
     shadowed.definition.triesAnyStepFirst = true
     #expect(
       shadowed.problem()
-        == "the next of step 'a' can't be reached: that of the any-step comes first")
+        == "the next of step 'a' can't be reached: the any-step's comes first")
 
     var provided = MachineScript("m", start: "a")
     provided.logic.provider = { _, _, _ in nil }
