@@ -21,7 +21,7 @@ import FlowEngine
   var url: String?
   Task { @MainActor in
     try? await loop.sleep(for: .milliseconds(1))
-    url = (try? await run.value)?.string("url") ?? "nothing"
+    url = (try? await run.value)?.value("url") ?? "nothing"
     print("awaited on the main actor: \(url ?? "")")
   }
   _ = loop.turn { url != nil }

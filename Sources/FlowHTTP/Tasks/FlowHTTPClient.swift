@@ -11,13 +11,13 @@ public import FlowEngine
 /// ```
 public final class FlowHTTPClient {
   /// The URL that paths are relative to.
-  public let base: ByteString?
+  package let base: ByteString?
   /// Lines for the header of each request; those of a request take precedence.
-  public let headers: [HTTPHeader]
+  package let headers: [HTTPHeader]
   /// The credentials of requests that have none.
-  public let authorization: FlowHTTPRequest.Authorization?
+  package let authorization: FlowHTTPRequest.Authorization?
   /// The cookies of all requests; nil for none.
-  public let cookies: HTTPCookieJar?
+  package let cookies: HTTPCookieJar?
   /// The most requests at a time; nil for no limit of its own.
   package let maxConnections: Int?
   /// How often requests start; nil for no limit.

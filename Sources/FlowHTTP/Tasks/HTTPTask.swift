@@ -1,14 +1,10 @@
-public import FlowEngine
+@_spi(Scripting) package import FlowEngine
 internal import FlowSystem
 
 /// A request as a task. It succeeds with the response; of a request that streams, as soon as the
 /// header is there.
 ///
-/// ```swift
-/// let task = try HTTPTask(FlowHTTPRequest("https://shop.example/items"), on: loop)
-/// print(try await task.value.status)
-/// ```
-public final class HTTPTask: ExternalTask<FlowHTTPResponse> {
+package final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   /// Identifies the part of the program that has started the request, for
   /// `FlowEventLoop.cancelRequests(of:)`.
   package let requester: ObjectIdentifier?
@@ -23,7 +19,7 @@ public final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   @exclusivity(unchecked) private var response: FlowHTTPResponse?
   private let client: FlowHTTPClient?
 
-  /// Starts a request, or lets it wait while there are too many.
+  /// Makes the task of a request; see `start()`.
   ///
   /// - Parameters:
   ///   - request: The request.
@@ -31,7 +27,7 @@ public final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   ///   - requester: Identifies the part of the program that starts it.
   ///   - loop: The loop that the task belongs to; called on its thread.
   /// - Throws: The mistake in the request, or a `FlowError` when there is no libcurl.
-  public convenience init(
+  package convenience init(
     _ request: FlowHTTPRequest, client: FlowHTTPClient? = nil, requester: ObjectIdentifier? = nil,
     on loop: FlowEventLoop
   ) throws {
@@ -63,7 +59,7 @@ public final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   }
 
   /// Sends the request; to be called once, after the task has its owner.
-  public func start() {
+  package func start() {
     guard let transfer, state == .pending else { return }
     if let place { logStart(of: transfer, place) }
     if transfer.replacement != nil {
@@ -78,13 +74,13 @@ public final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   /// The transfer that the task has started, which continues after it when the body is streamed.
   package var work: HTTPWork { HTTPWork(transfer) }
 
-  public override var kindName: String { "http" }
+  package override var kindName: String { "http" }
 
   /// The response. Stored here, because a generic property makes each request look up its type.
-  public override var result: FlowHTTPResponse? { state == .succeeded ? response : nil }
+  package override var result: FlowHTTPResponse? { state == .succeeded ? response : nil }
 
   /// Stops the request; the task ends at once.
-  public override func stopWork(_ error: FlowError) { transfer?.stop(error) }
+  package override func stopWork(_ error: FlowError) { transfer?.stop(error) }
 
   private func ended(_ outcome: Result<FlowHTTPResponse, FlowError>) {
     guard let transfer else { return }

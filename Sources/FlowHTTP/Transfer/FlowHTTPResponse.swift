@@ -3,7 +3,7 @@ public import FlowEngine
 /// A response. Confined to the thread of its loop.
 ///
 /// ```swift
-/// let response = try await HTTPTask(FlowHTTPRequest("https://shop.example"), on: loop).value
+/// let response = try await FlowHTTPRequest("https://shop.example").start(on: loop).value
 /// print(response.status, response.header("content-type") ?? "", response.text ?? "")
 /// ```
 public final class FlowHTTPResponse {
@@ -23,12 +23,12 @@ public final class FlowHTTPResponse {
   /// The path of the file that has the body.
   public let saved: ByteString?
   /// The number of bytes of the body, after decompression.
-  public let bodySize: Int64
+  package let bodySize: Int64
   /// The time from the start of the request to the end of the response; for a stream, of its
   /// header.
   public let elapsed: Duration
   /// How long the stages of the last request took.
-  public let timings: HTTPTimings
+  package let timings: HTTPTimings
   /// The body as it comes, of a request that asked for that.
   package let stream: HTTPStream?
   /// An object that the program keeps with the response to present it.

@@ -1,4 +1,4 @@
-package import FlowEngine
+@_spi(Scripting) package import FlowEngine
 
 /// The body of a response as it comes: while nobody takes it, the transfer pauses.
 ///

@@ -8,11 +8,11 @@ public import FlowEngine
 /// ```
 public struct HTTPHeader: Sendable {
   /// The name, as given.
-  public var name: ByteString
+  package var name: ByteString
   /// The value.
-  public var value: ByteString
+  package var value: ByteString
   /// Whether the value is sent to no other origin, when a response redirects there.
-  public var isSecret: Bool
+  package var isSecret: Bool
 
   /// Makes a line of a header.
   public init(_ name: some FlowText, _ value: some FlowText, isSecret: Bool = false) {
@@ -38,13 +38,13 @@ public struct HTTPPart: Sendable {
   }
 
   /// The name of the form's field.
-  public var name: ByteString
+  package var name: ByteString
   /// The content.
-  public var content: Content
+  package var content: Content
   /// The media type; nil for one that fits.
-  public var type: ByteString?
+  package var type: ByteString?
   /// The file name that the server gets; nil for the file's own, or none for bytes.
-  public var fileName: ByteString?
+  package var fileName: ByteString?
 
   /// Makes a part.
   public init(
@@ -249,7 +249,7 @@ public struct FlowHTTPRequest {
   }
 
   /// The most bytes of a body in memory, unless a request has a limit of its own.
-  public static let memoryLimit = 64 << 20
+  package static let memoryLimit = 64 << 20
 
   /// Makes a request.
   ///

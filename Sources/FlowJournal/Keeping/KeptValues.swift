@@ -1,4 +1,4 @@
-package import FlowEngine
+@_spi(Scripting) package import FlowEngine
 
 /// Values of data buckets as bytes, for a store. A host of scripts converts its own tables.
 package protocol KeptValues: AnyObject {

@@ -1,4 +1,4 @@
-package import FlowEngine
+@_spi(Scripting) package import FlowEngine
 
 /// The keeping of one execution: it notes what the op reads and sets, and writes the record.
 final class OpKeeping: KeptExecution {

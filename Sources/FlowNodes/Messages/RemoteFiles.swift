@@ -1,4 +1,4 @@
-package import FlowEngine
+@_spi(Scripting) package import FlowEngine
 internal import FlowRemote
 internal import FlowScripting
 

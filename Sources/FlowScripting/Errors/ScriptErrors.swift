@@ -1,4 +1,4 @@
-public import FlowEngine
+@_spi(Scripting) public import FlowEngine
 @_spi(Scripting) package import LuaVM
 
 /// Errors as scripts see them: tables with `kind`, `message`, `op`, `path`, `traceback`, `cause`
@@ -373,11 +373,7 @@ extension ScriptHost {
   /// stderr if it has several, and, unless the message already contains one, the traceback.
   ///
   /// Secrets are replaced.
-  ///
-  /// ```swift
-  /// do { _ = try await host.call(function) } catch { print(host.report(of: error)) }
-  /// ```
-  public func report(of error: any Error) -> ByteString {
+  package func report(of error: any Error) -> ByteString {
     loop.secrets.redacted(text(of: error))
   }
 

@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// A group's dispatcher as an object for scripts.

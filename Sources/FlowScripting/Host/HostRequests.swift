@@ -35,7 +35,7 @@ extension ScriptHost {
   ///   guard let rule = host.op(in: try host.vm.global("RuleOp")) else { return "no rule" }
   ///   let limits = RequestLimits(time: .milliseconds(500), instructions: 50_000_000)
   ///   let data = try await host.run(rule, data: ["order": 7], limits: limits, isolatesGlobals: true)
-  ///   return data.string("decision") ?? "none"
+  ///   return data.value("decision") ?? "none"
   /// }
   /// ```
   ///

@@ -219,7 +219,7 @@ extension ScriptHost {
 
   /// Cancels everything that the host runs; see `ScriptCanceller.cancel`. On the host's thread: soon, when its
   /// code or its loop continues.
-  public func cancel(reason: (any FlowText)? = nil) { canceller.cancel(reason: reason) }
+  package func cancel(reason: (any FlowText)? = nil) { canceller.cancel(reason: reason) }
 
   /// Lets a canceller that was taken for this host, and may have been used, cancel what the host runs.
   func attach(_ canceller: ScriptCanceller) {

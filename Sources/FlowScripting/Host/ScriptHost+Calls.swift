@@ -222,7 +222,7 @@ extension ScriptHost {
   /// - Parameter run: A run on the loop of this host.
   /// - Returns: The value that `op:start()` would have returned.
   /// - Throws: A `LuaError` when memory runs out or the host is closed.
-  public func value(of run: Run) throws -> LuaValue { try vm.value(of: run, types.run) }
+  package func value(of run: Run) throws -> LuaValue { try vm.value(of: run, types.run) }
 
   /// The op or flow in a value of a script; nil when it is something else.
   public func op(in value: LuaValue) -> Op? {

@@ -1,4 +1,4 @@
-public import FlowEngine
+@_spi(Scripting) public import FlowEngine
 @_spi(Scripting) public import LuaVM
 
 extension ScriptHost {

@@ -112,7 +112,7 @@ public final class ScriptHost {
   // Unchecked exclusivity, because each wait looks: see HotPath.swift.
   @exclusivity(unchecked) var waitBegins: [ObjectIdentifier: Int64]?
   /// The module table `flow`.
-  public private(set) var module: LuaReference
+  package private(set) var module: LuaReference
   /// The place in logs of the code that it executes: 0 for the main thread, the number of a worker, or the name of one
   /// of another node.
   var lane: FlowValue = .integer(0)
@@ -220,7 +220,7 @@ public final class ScriptHost {
   // MARK: The end of a script
 
   /// Reports about unobserved failures: the message and, if there is one, the script's traceback.
-  public func unobservedFailures() -> [(name: ByteString, error: FlowError)] {
+  package func unobservedFailures() -> [(name: ByteString, error: FlowError)] {
     loop.unobservedFailures.map { ($0.name, $0.error) }
   }
 

@@ -22,7 +22,7 @@ public final class ScriptThread: Sendable {
   /// The thread: for actors that run on it (`FlowActor`), and work at its end.
   public let thread: LoopThread
   /// Cancels what the host runs, from any thread.
-  public let canceller: ScriptCanceller
+  package let canceller: ScriptCanceller
   private let place = Place()
 
   /// The host, which only the thread touches.

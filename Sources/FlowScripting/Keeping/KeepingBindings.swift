@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 internal import FlowJournal
 @_spi(Scripting) internal import LuaVM
 

@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// `ctx`: the context of an op written in Lua.

@@ -25,7 +25,7 @@ public struct OpArguments {
   public var count: Int { arguments.count }
 
   /// Whether an argument is absent or nil.
-  public func isNil(_ index: Int) -> Bool { arguments.isNil(index) }
+  package func isNil(_ index: Int) -> Bool { arguments.isNil(index) }
 
   /// The error of a wrong argument: `bad argument #1 to 'GreetOp' (what)`.
   ///
@@ -38,7 +38,7 @@ public struct OpArguments {
   }
 
   /// As above, with `what` in the form `string expected, got nil`.
-  public func wrong(_ index: Int, expected: some FlowText) -> any Error {
+  package func wrong(_ index: Int, expected: some FlowText) -> any Error {
     arguments.wrong(index, expected: expected)
   }
 
@@ -64,7 +64,7 @@ public struct OpArguments {
   public func string(_ index: Int) throws -> String { try utf8(arguments.string(index), index) }
 
   /// A string of any bytes.
-  public func bytes(_ index: Int) throws -> ByteString { try arguments.string(index) }
+  package func bytes(_ index: Int) throws -> ByteString { try arguments.string(index) }
 
   private func utf8(_ bytes: ByteString, _ index: Int) throws -> String {
     guard let text = String(flowValue: .bytes(bytes)) else {
@@ -74,7 +74,7 @@ public struct OpArguments {
   }
 
   /// A string of any bytes, or a number as `tostring` shows it.
-  public func text(_ index: Int) throws -> ByteString {
+  package func text(_ index: Int) throws -> ByteString {
     switch try value(index) {
     case .bytes(let bytes): return bytes
     case .integer(let integer): return FlowValue.integer(integer).logText
@@ -84,7 +84,7 @@ public struct OpArguments {
   }
 
   /// A boolean.
-  public func boolean(_ index: Int) throws -> Bool {
+  package func boolean(_ index: Int) throws -> Bool {
     guard let flag = arguments.call.boolean(arguments.place(index)) else {
       throw wrong(index, expected: "boolean")
     }
@@ -92,7 +92,7 @@ public struct OpArguments {
   }
 
   /// An integer; a float with an integral value is accepted, as everywhere in Lua.
-  public func integer(_ index: Int) throws -> Int64 {
+  package func integer(_ index: Int) throws -> Int64 {
     let place = arguments.place(index)
     if let integer = arguments.call.integer(place) { return integer }
     guard let number = arguments.call.number(place) else {
@@ -105,7 +105,7 @@ public struct OpArguments {
   }
 
   /// A number of either subtype.
-  public func number(_ index: Int) throws -> Double {
+  package func number(_ index: Int) throws -> Double {
     guard let number = arguments.call.number(arguments.place(index)) else {
       throw wrong(index, expected: "number")
     }
@@ -116,7 +116,7 @@ public struct OpArguments {
   public func duration(_ index: Int) throws -> Duration { try arguments.duration(index) }
 
   /// A list of strings of any bytes without holes; a number in it is converted as by `tostring`.
-  public func strings(_ index: Int) throws -> [ByteString] {
+  package func strings(_ index: Int) throws -> [ByteString] {
     var line: [ByteString] = []
     while case let place = arguments.place(index + line.count),
       arguments.call.kind(place) == .string, let word = arguments.call.bytes(place)
@@ -183,7 +183,7 @@ public struct OpOptions {
   }
 
   /// A field that is a string of any bytes; nil when it is absent.
-  public func bytes(_ name: some FlowText) throws -> ByteString? {
+  package func bytes(_ name: some FlowText) throws -> ByteString? {
     try options.string(name.byteString)
   }
 
@@ -199,7 +199,7 @@ public struct OpOptions {
   }
 
   /// The fields of a table with string keys, in the order of the keys; nil when it is absent.
-  public func fields(_ name: some FlowText) throws -> [(name: ByteString, value: FlowValue)]? {
+  package func fields(_ name: some FlowText) throws -> [(name: ByteString, value: FlowValue)]? {
     try luaFields(name)?.map { ($0.name, FlowValue($0.value)) }
   }
 

@@ -235,9 +235,9 @@ enum RegistryBindings {
 /// ```
 public final class OpClass {
   /// Its name in `flow.ops`.
-  public let name: ByteString
+  package let name: ByteString
   /// The value of `op.doc`.
-  public let doc: ByteString?
+  package let doc: ByteString?
   let make: (OpArguments) throws -> Op
   /// Whether its ops' bodies know the form of their code, arguments included.
   var knowsCodeForm = false

@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// Where the code of an op gets the items of a stream: here, or from the main thread.

@@ -1,4 +1,4 @@
-package import FlowEngine
+@_spi(Scripting) package import FlowEngine
 @_spi(Scripting) package import LuaVM
 
 /// The data of a run, for a view that reads it key by key: of one that has ended, or a copy for an op of a kept run,

@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// Values of the engine as scripts see them, and of scripts as the engine has them: tables, secrets, objects, types.

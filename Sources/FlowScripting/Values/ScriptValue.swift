@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// A Lua value with identity (a table, a function, a userdata, a coroutine) as an engine value.

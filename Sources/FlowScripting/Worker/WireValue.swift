@@ -1,4 +1,4 @@
-package import FlowEngine
+@_spi(Scripting) package import FlowEngine
 @_spi(Scripting) package import LuaVM
 
 /// A value on its way between the main state and a worker.

@@ -22,7 +22,7 @@
 /// again, unchanged. Closures run on the state's thread.
 public final class LuaClass<Object: LuaObject> {
   /// The name in scripts and messages.
-  public let name: String
+  @usableFromInline package let name: String
 
   @usableFromInline
   var members = ClassMembers()

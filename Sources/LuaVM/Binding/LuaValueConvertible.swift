@@ -70,16 +70,16 @@ extension LuaValueConvertible where Self: RawRepresentable, RawValue: LuaValueCo
 ///   let number = try vm.convert(.boolean(true), to: Int.self)
 ///   print(number)
 /// } catch let error as LuaConversionError {
-///   print(error.expected, error.got)
+///   print(error)  // integer expected, got boolean
 /// }
 /// ```
 public struct LuaConversionError: Error, CustomStringConvertible {
   /// The name of the expected type.
-  public let expected: String
+  package let expected: String
   /// The type of the value or, for a number, the number.
-  public let got: String
+  package let got: String
   /// The place of the value within what was converted, such as `[2]`; empty for all of it.
-  public let place: String
+  package let place: String
   /// The whole text, if it isn't made of the others.
   private let text: String?
 

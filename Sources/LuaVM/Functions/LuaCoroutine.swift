@@ -11,7 +11,7 @@ internal import CLua
 /// A wait of its code, such as `flow.sleep`, runs the scheduler until it is over. Owner thread only.
 public struct LuaCoroutine {
   /// The coroutine as a value, of kind `thread`.
-  public let reference: LuaReference
+  package let reference: LuaReference
 
   /// How a coroutine has stopped to run.
   public enum Outcome: Equatable {
@@ -22,7 +22,7 @@ public struct LuaCoroutine {
     case returned([LuaValue])
 
     /// The values, either way.
-    public var values: [LuaValue] {
+    package var values: [LuaValue] {
       switch self {
       case .yielded(let values), .returned(let values): values
       }
@@ -30,12 +30,7 @@ public struct LuaCoroutine {
   }
 
   /// The state of a coroutine, as `coroutine.status` says it.
-  ///
-  /// ```swift
-  /// let generator = try LuaCoroutine(function)
-  /// while generator.status == .suspended { print(try generator.resume().values) }
-  /// ```
-  public enum Status: String, Sendable {
+  package enum Status: String, Sendable {
     /// It can be resumed.
     case suspended
     /// The calling code runs in it.
@@ -58,7 +53,7 @@ public struct LuaCoroutine {
   }
 
   /// The coroutine in a value; nil for any other value.
-  public init?(_ value: LuaValue) {
+  package init?(_ value: LuaValue) {
     guard case .reference(let reference) = value, reference.kind == .thread else { return nil }
     self.reference = reference
   }
@@ -89,7 +84,7 @@ public struct LuaCoroutine {
   }
 
   /// Its state; `dead` once the state is closed.
-  public var status: Status {
+  package var status: Status {
     let vm = reference.vm
     guard (try? vm.enter()) != nil else { return .dead }
     switch Int(flowlua_thread_status(vm.state, reference.id)) {
@@ -111,7 +106,7 @@ public struct LuaCoroutine {
   }
 
   /// Its stack as text.
-  public var traceback: ByteString {
+  package var traceback: ByteString {
     let vm = reference.vm
     guard (try? vm.enter()) != nil, lua_checkstack(vm.running, 2) != 0 else { return "" }
     flowlua_push_reference(vm.state, vm.running, reference.id)

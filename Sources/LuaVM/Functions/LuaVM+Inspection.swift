@@ -18,7 +18,7 @@ extension LuaVM {
   }
 
   /// The table of global variables.
-  public func globals() throws -> LuaReference {
+  package func globals() throws -> LuaReference {
     try enter()
     guard lua_checkstack(running, 2) != 0 else { throw LuaError(.overflow, "stack overflow") }
     lua_rawgeti(running, flowlua_registry_index(), lua_Integer(LUA_RIDX_GLOBALS))

@@ -31,7 +31,7 @@ extension LuaVM {
   /// - Returns: All results.
   /// - Throws: The raised error.
   @discardableResult
-  public func call(
+  package func call(
     global name: String, _ arguments: [LuaValue] = [], traceback: Bool = false
   ) throws -> [LuaValue] {
     try enter()

@@ -321,7 +321,7 @@ extension LuaVM {
   }
 
   /// The length of a list without holes and without other keys; nil for any other table.
-  public func listCount(_ table: LuaReference) -> Int? { list(table)?.count }
+  package func listCount(_ table: LuaReference) -> Int? { list(table)?.count }
 
   /// The length of a list without holes and without other keys, and the kinds of its values; nil for any
   /// other table.
@@ -426,7 +426,7 @@ extension LuaVM {
   // MARK: Texts
 
   /// `tostring` of a value; throws any error that its `__tostring` raises.
-  public func tostring(_ value: LuaValue) throws -> ByteString {
+  package func tostring(_ value: LuaValue) throws -> ByteString {
     try enter()
     return try popString(withRawValues(of: self, [value]) { flowlua_tostring(state, $0) })
   }
@@ -466,7 +466,7 @@ extension LuaVM {
   }
 
   /// The running coroutine's stack as text.
-  public func traceback(level: Int = 1) -> ByteString {
+  package func traceback(level: Int = 1) -> ByteString {
     guard (try? enter()) != nil,
       let text = try? popString(flowlua_traceback(state, running, nil, Int32(clamping: level)))
     else { return "" }

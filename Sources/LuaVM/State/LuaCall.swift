@@ -41,7 +41,7 @@ package struct LuaMethod {
 ///
 /// ```swift
 /// let join = try vm.makeFunction { call in
-///   call.answer(.integer(Int64(call.count)))
+///   call.answer([.integer(Int64(call.count))])
 /// }
 /// ```
 public struct LuaCall {
@@ -62,45 +62,45 @@ public struct LuaCall {
   public var count: Int { Int(raw.pointee.argument_count) }
 
   /// The basic type of an argument.
-  public func kind(_ index: Int) -> LuaKind {
+  package func kind(_ index: Int) -> LuaKind {
     guard index >= 1, index <= count else { return .none }
     return LuaKind(rawValue: lua_type(lua, Int32(index))) ?? .none
   }
 
   /// Whether an argument is absent or nil.
-  public func isNil(_ index: Int) -> Bool {
+  @usableFromInline package func isNil(_ index: Int) -> Bool {
     let kind = kind(index)
     return kind == .none || kind == .nil
   }
 
   /// An argument that is a boolean.
-  public func boolean(_ index: Int) -> Bool? {
+  package func boolean(_ index: Int) -> Bool? {
     kind(index) == .boolean ? lua_toboolean(lua, Int32(index)) != 0 : nil
   }
 
   /// An argument that is a number of subtype integer.
-  public func integer(_ index: Int) -> Int64? {
+  package func integer(_ index: Int) -> Int64? {
     guard index >= 1, index <= count, lua_isinteger(lua, Int32(index)) != 0 else { return nil }
     return lua_tointegerx(lua, Int32(index), nil)
   }
 
   /// An argument that is a number of either subtype.
-  public func number(_ index: Int) -> Double? {
+  package func number(_ index: Int) -> Double? {
     kind(index) == .number ? lua_tonumberx(lua, Int32(index), nil) : nil
   }
 
   /// An argument that is a string in UTF-8; nil for anything else.
-  public func string(_ index: Int) -> String? {
+  package func string(_ index: Int) -> String? {
     bytes(index).flatMap { String(validating: $0.bytes, as: UTF8.self) }
   }
 
   /// An argument that is a string of any bytes; nil for anything else.
-  public func bytes(_ index: Int) -> ByteString? {
+  package func bytes(_ index: Int) -> ByteString? {
     withBytes(index) { vm.copiedText($0) }
   }
 
   /// Lends the bytes of an argument that is a string; nil if it is none.
-  public func withBytes<Result>(
+  @usableFromInline package func withBytes<Result>(
     _ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result? {
     guard index >= 1, index <= count else { return nil }
@@ -151,7 +151,7 @@ public struct LuaCall {
   }
 
   /// The name of an argument's type, for messages.
-  public func typeName(_ index: Int) -> String {
+  package func typeName(_ index: Int) -> String {
     guard index >= 1, index <= count else { return "no value" }
     var length = 0
     let name = flowlua_type_name(raw.pointee.state, lua, Int32(index), &length)
@@ -183,12 +183,12 @@ public struct LuaCall {
   // MARK: Results
 
   /// No results.
-  public func answer() -> LuaAnswer {
+  @usableFromInline package func answer() -> LuaAnswer {
     LuaAnswer(outcome: Int32(FLOWLUA_RETURN))
   }
 
   /// One result.
-  public func answer(_ value: LuaValue) -> LuaAnswer {
+  package func answer(_ value: LuaValue) -> LuaAnswer {
     append(value)
     return answer()
   }
@@ -200,7 +200,7 @@ public struct LuaCall {
   }
 
   /// Bytes as one result.
-  public func answer(bytes: UnsafeRawBufferPointer) -> LuaAnswer {
+  package func answer(bytes: UnsafeRawBufferPointer) -> LuaAnswer {
     append(bytes: bytes)
     return answer()
   }

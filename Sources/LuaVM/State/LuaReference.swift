@@ -18,10 +18,10 @@ internal import CLua
 // thread; the release queue has a lock.
 public final class LuaReference: @unchecked Sendable {
   /// The state of the value.
-  public let vm: LuaVM
+  package let vm: LuaVM
 
   /// The basic type of the value.
-  public let kind: LuaKind
+  package let kind: LuaKind
 
   private(set) var id: Int32
 
@@ -33,7 +33,7 @@ public final class LuaReference: @unchecked Sendable {
   }
 
   /// Whether the value can still be used.
-  public var isValid: Bool { vm.isOpen }
+  package var isValid: Bool { vm.isOpen }
 
   /// Keeps the value alive as long as its state.
   func keepForever() { id = 0 }

@@ -71,10 +71,10 @@ public final class LuaVM {
   var forming: CodeForming?
 
   /// Whether the state can still be used.
-  public private(set) var isOpen = true
+  package private(set) var isOpen = true
 
   /// Its settings: another state with them is like this one.
-  public let configuration: LuaConfiguration
+  package let configuration: LuaConfiguration
 
   /// Makes a state. Throws a `LuaError` of code `memory` when the limit is too small for it, and of code
   /// `library` in a program that is linked with a static liblua.

@@ -5,7 +5,7 @@ internal import CFlowLua
 ///
 /// ```swift
 /// let values: [LuaValue] = [1, 1.5, true, "text", .nil]
-/// print(values[0] == .integer(1), values[4].isNil)
+/// print(values[0] == .integer(1), values[4] == .nil)
 /// ```
 public enum LuaValue {
   /// Lua's nil.
@@ -22,13 +22,13 @@ public enum LuaValue {
   case reference(LuaReference)
 
   /// Whether it is nil.
-  public var isNil: Bool {
+  @usableFromInline package var isNil: Bool {
     if case .nil = self { return true }
     return false
   }
 
   /// Whether it counts as true in a condition.
-  public var isTruthy: Bool {
+  package var isTruthy: Bool {
     switch self {
     case .nil, .boolean(false): return false
     default: return true
@@ -37,16 +37,7 @@ public enum LuaValue {
 }
 
 /// The basic type of a Lua value.
-///
-/// ```swift
-/// let length = try vm.makeFunction { call in
-///   switch call.kind(1) {
-///   case .string: call.answer(.integer(Int64(call.bytes(1)?.count ?? 0)))
-///   default: call.answer(.nil)
-///   }
-/// }
-/// ```
-public enum LuaKind: Int32, Sendable {
+package enum LuaKind: Int32, Sendable {
   /// No value at all, such as an absent argument.
   case none = -1
   /// The value nil.
@@ -69,7 +60,7 @@ public enum LuaKind: Int32, Sendable {
   case thread = 8
 
   /// Lua's name of the type.
-  public var name: String {
+  package var name: String {
     switch self {
     case .none: return "no value"
     case .nil: return "nil"

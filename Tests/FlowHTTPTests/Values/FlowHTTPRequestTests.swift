@@ -60,4 +60,33 @@ struct HTTPRequestTests {
       #expect(names(ByteString(url)) == ["X-A"])
     }
   }
+
+  @Test("A request is sent with what its client adds to it")
+  func sending() throws {
+    let loop = FlowEventLoop(clock: VirtualClock())
+    let server = Echo()
+    loop.httpReplacement = server
+    let client = FlowHTTPClient(
+      base: "https://a.example/v1", headers: [HTTPHeader("X-A", "1")],
+      authorization: .bearer("token"))
+    let task = try FlowHTTPRequest("items").start(on: loop, client: client)
+    loop.runUntilIdle()
+    #expect(task.result?.text == "GET https://a.example/v1/items")
+    #expect(server.names.map(\.lowercased).sorted() == ["authorization", "x-a"])
+    loop.shutdown()
+  }
+}
+
+/// Responds with the method and the URL of each request.
+private final class Echo: HTTPReplacement {
+  private(set) var names: [ByteString] = []
+
+  func problem(with method: ByteString, _ url: ByteString) -> ByteString? { nil }
+
+  func start(_ request: ReplacedRequest) {
+    names = request.headers.map(\.name)
+    request.respond(status: 200, headers: [], body: "\(request.method) \(request.url)")
+  }
+
+  func cancel(_ request: ReplacedRequest, _ error: FlowError) {}
 }

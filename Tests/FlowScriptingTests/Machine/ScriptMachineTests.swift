@@ -1,4 +1,4 @@
-import FlowEngine
+@_spi(Scripting) import FlowEngine
 import FlowScripting
 @_spi(Scripting) import LuaVM
 import Testing

@@ -4,7 +4,7 @@
 //
 // `get` gets a list of 100,000 integers by its key, `get_small` one of one integer. `encode` makes values of records by
 // Codable, `build` the same by hand; `decode` and `read` make records of them. The others are in Requests.swift.
-import FlowEngine
+@_spi(Scripting) import FlowEngine
 import FlowScripting
 import Glibc
 import LuaVM

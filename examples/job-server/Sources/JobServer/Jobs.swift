@@ -86,7 +86,7 @@ final class Jobs: Sendable {
     }
     guard let entry else { return false }
     if hasWaited {
-      finish(entry, .failed(.cancelled(reason: reason)))
+      finish(entry, .failed(FlowError(.cancelled, "cancelled: \(reason)")))
     } else {
       entry.canceller.cancel(reason: reason)
     }

@@ -78,11 +78,11 @@ struct Reply: Encodable {
     switch outcome {
     case .succeeded(let values):
       state = "succeeded"
-      result = .opaque(ListValue(values.map(\.flowValue)))
+      result = FlowValue(values.map(\.flowValue))
     case .failed(let failure):
       state = failure.kind == .cancelled ? "cancelled" : "failed"
       error = failure.description.shortened()
-      kind = String(failure.kind.name)
+      kind = failure.kind.description
     case .refused(let reason):
       state = "refused"
       error = reason
