@@ -8,7 +8,7 @@ internal import Glibc
 /// ```swift
 /// let name = "Ada" as ByteString
 /// let line = "hello, \(name)!" as ByteString
-/// print(line.count, line.hasPrefix("hello"), String(line))
+/// print(line.count, line == "hello, Ada!", String(line))
 /// ```
 @frozen
 public struct ByteString: Hashable, Comparable, Sendable {
@@ -63,7 +63,7 @@ public struct ByteString: Hashable, Comparable, Sendable {
 
   /// Lends the bytes to `body`; the pointer must not be used after `body` returns.
   @inlinable
-  public func withUnsafeBytes<Result, Failure: Error>(
+  package func withUnsafeBytes<Result, Failure: Error>(
     _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try bytes.withUnsafeBufferPointer(body)
@@ -78,7 +78,7 @@ public struct ByteString: Hashable, Comparable, Sendable {
   /// The text within `limit` characters; when it is cut, the last one is `…`.
   ///
   /// A character is a UTF-8 sequence; a byte that continues none counts as a character.
-  public func truncated(to limit: Int) -> ByteString {
+  package func truncated(to limit: Int) -> ByteString {
     // No text has more characters than bytes.
     if bytes.count <= limit { return self }
     var characters = 0
@@ -186,28 +186,28 @@ extension ByteString {
   }
 
   /// Whether the UTF-8 form of a string is these bytes.
-  public static func == (left: some StringProtocol, right: ByteString) -> Bool { right == left }
+  package static func == (left: some StringProtocol, right: ByteString) -> Bool { right == left }
 
   /// Whether the bytes aren't the UTF-8 form of a string.
   public static func != (left: ByteString, right: some StringProtocol) -> Bool { !(left == right) }
 
   /// Whether the UTF-8 form of a string isn't these bytes.
-  public static func != (left: some StringProtocol, right: ByteString) -> Bool { !(right == left) }
+  package static func != (left: some StringProtocol, right: ByteString) -> Bool { !(right == left) }
 }
 
 /// Whether there is a text, and its bytes are the UTF-8 form of a string.
-public func == (left: ByteString?, right: some StringProtocol) -> Bool {
+package func == (left: ByteString?, right: some StringProtocol) -> Bool {
   left.map { $0 == right } ?? false
 }
 
 /// Whether there is a text, and the UTF-8 form of a string is its bytes.
-public func == (left: some StringProtocol, right: ByteString?) -> Bool { right == left }
+package func == (left: some StringProtocol, right: ByteString?) -> Bool { right == left }
 
 /// Whether there is no text, or its bytes aren't the UTF-8 form of a string.
-public func != (left: ByteString?, right: some StringProtocol) -> Bool { !(left == right) }
+package func != (left: ByteString?, right: some StringProtocol) -> Bool { !(left == right) }
 
 /// Whether there is no text, or the UTF-8 form of a string isn't its bytes.
-public func != (left: some StringProtocol, right: ByteString?) -> Bool { !(right == left) }
+package func != (left: some StringProtocol, right: ByteString?) -> Bool { !(right == left) }
 
 /// The value of a variable of the environment; nil without one, and for an empty one, which means the same.
 package func environment(_ name: String) -> ByteString? {

@@ -87,13 +87,13 @@ extension ByteString {
   public func hasPrefix(_ text: some FlowText) -> Bool { bytes.hasPrefix(text) }
 
   /// Whether the text ends with another one.
-  public func hasSuffix(_ text: some FlowText) -> Bool { bytes.hasSuffix(text) }
+  package func hasSuffix(_ text: some FlowText) -> Bool { bytes.hasSuffix(text) }
 
   /// The decimal number that the text is; nil for any other, and beyond 64 bits.
-  public var decimal: Int64? { bytes.decimal }
+  package var decimal: Int64? { bytes.decimal }
 
   /// The last part of a path: the name of a file in its folder.
-  public var fileName: ByteString { ByteString(bytes.fileName) }
+  package var fileName: ByteString { ByteString(bytes.fileName) }
 
   /// The text with letters of ASCII in lower case.
   @inlinable package var lowercased: ByteString { ByteString(bytes.map(\.lowercased)) }

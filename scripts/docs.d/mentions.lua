@@ -9,7 +9,9 @@ local skipped = {
   ["HowItIsBuilt.md"] = true, ["CHANGELOG.md"] = true, ["LuaReference.md"] = true,
 }
 -- Names of scripts, and within typed ops and machines, that begin as those of types here.
-local others = { ["Op.thread"] = true, Output = true }
+local others = {
+  ["Op.needs"] = true, ["Op.retry"] = true, ["Op.thread"] = true, Output = true,
+}
 
 -- The names of the types in the sources, nested and private ones left out.
 local function declared_types()

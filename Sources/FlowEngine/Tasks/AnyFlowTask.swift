@@ -20,7 +20,7 @@ open class AnyFlowTask {
     case cancelled
 
     /// The name that scripts use.
-    public var name: ByteString {
+    package var name: ByteString {
       switch self {
       case .pending: "pending"
       case .succeeded: "succeeded"
@@ -33,7 +33,7 @@ open class AnyFlowTask {
   /// The loop that it belongs to, whose thread alone may use it.
   public final let loop: FlowEventLoop
   /// Unique on its loop, in the order of making; starts at 1.
-  public final let id: UInt64
+  package final let id: UInt64
 
   // Unchecked exclusivity: see HotPath.swift. There can be very many tasks: properties of one byte are
   // together, and properties that few tasks need are elsewhere.
@@ -380,7 +380,7 @@ extension FlowEventLoop {
   public var unobservedFailures: [UnobservedFailure] { registry.failures.inOrder }
 
   /// Returns the unobserved failures, in order, and removes them.
-  public func takeUnobservedFailures() -> [UnobservedFailure] {
+  package func takeUnobservedFailures() -> [UnobservedFailure] {
     checkThread()
     return registry.failures.takeAll()
   }

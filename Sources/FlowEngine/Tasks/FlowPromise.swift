@@ -7,7 +7,7 @@
 /// ```swift
 /// let promise = FlowPromise<Int>(on: loop)
 /// let task = promise.task
-/// try promise.setResult(42)
+/// promise.trySetResult(42)
 /// print(try await task.value)
 /// ```
 public final class FlowPromise<Success> {
@@ -55,21 +55,21 @@ public final class FlowPromise<Success> {
   /// Has the task succeed.
   ///
   /// - Throws: A `FlowError` of kind `usage` when the task has settled.
-  public func setResult(_ result: Success) throws(FlowError) {
+  package func setResult(_ result: Success) throws(FlowError) {
     if !trySetResult(result) { throw .usage(Self.settledMessage) }
   }
 
   /// Has the task fail or, with an error of kind `cancelled`, cancels it.
   ///
   /// - Throws: A `FlowError` of kind `usage` when the task has settled.
-  public func setError(_ error: any Error) throws(FlowError) {
+  package func setError(_ error: any Error) throws(FlowError) {
     if !trySetError(error) { throw .usage(Self.settledMessage) }
   }
 
   /// Cancels the task.
   ///
   /// - Throws: A `FlowError` of kind `usage` when the task has settled.
-  public func cancel() throws(FlowError) {
+  package func cancel() throws(FlowError) {
     if !tryCancel() { throw .usage(Self.settledMessage) }
   }
 
@@ -170,7 +170,7 @@ final class Sent<Content>: @unchecked Sendable {
 ///
 /// A subclass starts the work, and calls `end` with the outcome. It has to keep itself, because work
 /// continues even when nothing observes its task. Confined to its loop's thread.
-open class ExternalTask<Success>: FlowTask<Success> {
+@_spi(Scripting) open class ExternalTask<Success>: FlowTask<Success> {
   /// Makes a pending task.
   package override init(on loop: FlowEventLoop) { super.init(on: loop) }
 

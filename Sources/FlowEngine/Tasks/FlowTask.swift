@@ -106,7 +106,7 @@ extension FlowTask {
   }
 
   /// Makes a task that was cancelled.
-  public static func cancelled(
+  package static func cancelled(
     reason: (any FlowText)? = nil, on loop: FlowEventLoop = .current
   ) -> FlowTask<Success> {
     failed(FlowError.cancelled(reason: reason), on: loop)

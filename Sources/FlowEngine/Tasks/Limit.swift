@@ -14,11 +14,11 @@
 /// ```
 public final class Limit {
   /// The name in lines and errors.
-  public let name: ByteString
+  package let name: ByteString
   /// How many may hold it at a time; `Int.max` for any number.
-  public let maxConcurrent: Int
+  package let maxConcurrent: Int
   /// How many may begin to hold it in a time; nil for any number.
-  public let rate: RateLimit?
+  package let rate: RateLimit?
 
   /// Those that hold it, by their numbers: the lowest one has held it for the longest time.
   private var holders: [UInt64: LimitHold] = [:]

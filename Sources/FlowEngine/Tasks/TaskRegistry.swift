@@ -110,11 +110,11 @@ extension FlowEventLoop {
 /// An unobserved failure; it keeps only the run's name and error.
 ///
 /// ```swift
-/// for failure in loop.takeUnobservedFailures() { print("\(failure.name): \(failure.error)") }
+/// for failure in loop.unobservedFailures { print("\(failure.name): \(failure.error)") }
 /// ```
 public struct UnobservedFailure {
   /// The task's id.
-  public let id: UInt64
+  package let id: UInt64
   /// The task's name in reports.
   public let name: ByteString
   /// Why it failed.

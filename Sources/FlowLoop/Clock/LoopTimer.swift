@@ -7,7 +7,7 @@
 /// ```
 public final class LoopTimer: TimedJob {
   /// When it is due, in the nanoseconds of the loop's clock.
-  public let deadline: Int64
+  package let deadline: Int64
 
   // Unchecked exclusivity of both: only the loop's thread touches them, and no access lasts into a
   // call of a job.
@@ -23,7 +23,7 @@ public final class LoopTimer: TimedJob {
   }
 
   /// Whether its time is still to come.
-  public var isPending: Bool { queue != nil }
+  package var isPending: Bool { queue != nil }
 
   /// Whether its job is a time limit of work that may execute without waiting.
   var isLimit: Bool { job is any LimitJob }

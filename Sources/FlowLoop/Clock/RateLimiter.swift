@@ -6,9 +6,9 @@
 /// ```
 public struct RateLimit: Sendable, Equatable {
   /// The most starts in a period, at least 1.
-  public let count: Int
+  package let count: Int
   /// The length of a period, greater than 0.
-  public let period: Duration
+  package let period: Duration
 
   /// Makes a limit; see the properties. Ends the process with a sentence when a value is out of its
   /// range.

@@ -2,18 +2,7 @@ public import FlowSystem
 internal import Synchronization
 
 /// The source of an event loop's time. It may be read on any thread.
-///
-/// ```swift
-/// final class CoarseClock: TimeSource {
-///   private let clock = SystemClock()
-///   var isVirtual: Bool { false }
-///   var wallBase: Int64 { clock.wallBase }
-///
-///   func now() -> Int64 { clock.now() / 1_000_000 * 1_000_000 }
-///   func advance(to time: Int64) { clock.advance(to: time) }
-/// }
-/// ```
-public protocol TimeSource: AnyObject, Sendable {
+@usableFromInline package protocol TimeSource: AnyObject, Sendable {
   /// Nanoseconds since an arbitrary start; never decreases.
   func now() -> Int64
   /// Nanoseconds from 1970-01-01 00:00:00 UTC to the clock's start, as known at the call.
@@ -25,22 +14,19 @@ public protocol TimeSource: AnyObject, Sendable {
 }
 
 /// The machine's monotonic clock.
-///
-/// ```swift
-/// let isTest = CommandLine.arguments.contains("--test")
-/// let loop = FlowEventLoop(clock: isTest ? VirtualClock() : SystemClock())
-/// ```
-public final class SystemClock: TimeSource {
+@usableFromInline package final class SystemClock: TimeSource {
   /// Makes a clock that reads the system's monotonic time.
-  public init() {}
+  package init() {}
 
-  public func now() -> Int64 { Self.read(CLOCK_MONOTONIC) }
+  @usableFromInline package func now() -> Int64 { Self.read(CLOCK_MONOTONIC) }
 
-  public var wallBase: Int64 { Self.read(CLOCK_REALTIME) - Self.read(CLOCK_MONOTONIC) }
+  @usableFromInline package var wallBase: Int64 {
+    Self.read(CLOCK_REALTIME) - Self.read(CLOCK_MONOTONIC)
+  }
 
-  public var isVirtual: Bool { false }
+  @usableFromInline package var isVirtual: Bool { false }
 
-  public func advance(to time: Int64) {}
+  @usableFromInline package func advance(to time: Int64) {}
 
   @inlinable
   @inline(__always)
@@ -63,19 +49,19 @@ public final class SystemClock: TimeSource {
 /// try run.waitUntilEnd()  // takes no time
 /// print(run.duration)  // 3600.0 seconds
 /// ```
-public final class VirtualClock: TimeSource {
+public final class VirtualClock: TimeSource, Sendable {
   private let time = Atomic<Int64>(0)
 
   /// Makes a clock that stays at 2000-01-01 UTC until it is advanced.
   public init() {}
 
-  public func now() -> Int64 { time.load(ordering: .acquiring) }
+  @usableFromInline package func now() -> Int64 { time.load(ordering: .acquiring) }
 
-  public var wallBase: Int64 { 946_684_800_000_000_000 }
+  @usableFromInline package var wallBase: Int64 { 946_684_800_000_000_000 }
 
-  public var isVirtual: Bool { true }
+  @usableFromInline package var isVirtual: Bool { true }
 
-  public func advance(to time: Int64) {
+  @usableFromInline package func advance(to time: Int64) {
     self.time.max(time, ordering: .acquiringAndReleasing)
   }
 

@@ -195,7 +195,7 @@ public final class FlowEventLoop: ThreadConfined {
   // Inlined into the engine, like the checks of the thread: each op reads the clock.
   @inlinable
   @inline(__always)
-  public func now() -> Int64 {
+  package func now() -> Int64 {
     usesSystemClock ? SystemClock.read(CLOCK_MONOTONIC) : timeSource.now()
   }
 

@@ -103,7 +103,7 @@ public final class LoopMailbox: @unchecked Sendable {
   }
 
   /// How much work is in progress off the loop.
-  public var externalWork: Int { pendingWork.load(ordering: .acquiring) }
+  package var externalWork: Int { pendingWork.load(ordering: .acquiring) }
 
   fileprivate func endOne(wakes: Bool) {
     pendingWork.subtract(1, ordering: .acquiringAndReleasing)

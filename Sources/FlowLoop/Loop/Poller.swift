@@ -1,9 +1,9 @@
 internal import FlowSystem
 
 /// Watches a descriptor for a loop until it is ended.
-public final class DescriptorWatch {
+package final class DescriptorWatch {
   /// The file descriptor that is watched.
-  public let descriptor: Int32
+  package let descriptor: Int32
   /// Set while it watches; a job may hold its watch.
   fileprivate var job: (any LoopJob)?
   fileprivate let tag: UInt64
@@ -18,32 +18,32 @@ public final class DescriptorWatch {
   }
 
   /// Whether it still watches.
-  public var isActive: Bool { poller != nil }
+  package var isActive: Bool { poller != nil }
 
   /// Whether the descriptor could be read from when the job was last run: there is something to
   /// read, an error, or an end.
-  public fileprivate(set) var wasReadable = false
+  package fileprivate(set) var wasReadable = false
   /// Whether the descriptor could be written to when the job was last run.
-  public fileprivate(set) var wasWritable = false
+  package fileprivate(set) var wasWritable = false
 
   /// Changes what the descriptor is watched for. With neither, only errors and the end of the other
   /// side run the job. On the loop's thread; does nothing after the end.
   ///
   /// - Throws: A `SystemError` when the system refuses.
-  public func change(reading: Bool, writing: Bool) throws(SystemError) {
+  package func change(reading: Bool, writing: Bool) throws(SystemError) {
     try poller?.change(self, reading: reading, writing: writing)
   }
 
   /// Whether the loop waits for the watch. Without that the job runs while the loop waits for something
   /// else.
-  public var holdsLoop = true {
+  package var holdsLoop = true {
     didSet {
       if holdsLoop != oldValue, let poller { poller.count(holdsLoop ? 1 : -1) }
     }
   }
 
   /// Ends the watch; to be called before the descriptor is closed. On the loop's thread.
-  public func end() {
+  package func end() {
     poller?.remove(self)
   }
 }

@@ -1,5 +1,5 @@
 /// An output of a program.
-public enum ProcessStream: Sendable {
+package enum ProcessStream: Sendable {
   /// The standard output.
   case stdout
   /// The standard error.
@@ -7,13 +7,13 @@ public enum ProcessStream: Sendable {
 }
 
 /// A line that a program has printed.
-public struct ProcessLine: Sendable {
+package struct ProcessLine: Sendable {
   /// Its bytes, without the newline.
-  public let text: ByteString
+  package let text: ByteString
   /// The output that it was printed to.
-  public let stream: ProcessStream
+  package let stream: ProcessStream
   /// Whether it had a newline; the last line may lack one.
-  public let isTerminated: Bool
+  package let isTerminated: Bool
 
   init(_ text: ByteString, _ stream: ProcessStream, isTerminated: Bool = true) {
     self.text = text
@@ -41,9 +41,9 @@ protocol ProcessLineSource: AnyObject {
 /// Lines that nobody has taken yet are kept up to a bound; then nothing more is read, so that the
 /// program waits as soon as its pipe is full. One line may be longer than the bound. All readers share
 /// the lines: each goes to one of them. On the loop's thread.
-public final class ProcessLines {
+package final class ProcessLines {
   /// The answer to a request for a line.
-  public enum Next {
+  package enum Next {
     /// The next line.
     case line(ProcessLine)
     /// The reader is called when there is one.
@@ -89,13 +89,13 @@ public final class ProcessLines {
   }
 
   /// Adds a reader. From now on the output of the program becomes lines and isn't collected.
-  public func open() {
+  package func open() {
     readerCount += 1
     if readerCount == 1 { source?.readersChanged() }
   }
 
   /// Removes a reader. After the last one the output is collected, with the lines that nobody took.
-  public func close() {
+  package func close() {
     readerCount -= 1
     if readerCount == 0 { source?.readersChanged() }
   }

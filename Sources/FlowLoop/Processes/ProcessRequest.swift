@@ -123,11 +123,11 @@ public struct ProcessResult: Sendable {
   /// The number of the signal that ended it.
   public let signal: Int?
   /// Whether any of its outputs was collected.
-  public var isCaptured: Bool { hasStdout || hasStderr }
+  package var isCaptured: Bool { hasStdout || hasStderr }
   /// Whether its standard output was collected, and not written to a file.
-  public let hasStdout: Bool
+  package let hasStdout: Bool
   /// Whether its standard error was collected.
-  public let hasStderr: Bool
+  package let hasStderr: Bool
   /// Its standard output; empty when it wasn't collected. Lines that readers have taken aren't part of
   /// it.
   public let stdout: ByteString
@@ -167,7 +167,7 @@ public struct ProcessResult: Sendable {
 }
 
 /// The way in which a program ended.
-public enum ProcessEnd: Sendable {
+package enum ProcessEnd: Sendable {
   /// It ended by itself, with any status.
   case exited(ProcessResult)
   /// It was stopped for this reason; with its output so far, if it had been started.

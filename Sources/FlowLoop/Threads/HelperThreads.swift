@@ -144,7 +144,7 @@ public final class WorkQueue: @unchecked Sendable {
   public static let background = WorkQueue(name: "background", isSerial: false)
 
   /// The name, in errors and reports.
-  public let name: String
+  package let name: String
   private let isSerial: Bool
   private let monitor = Monitor()
   private var waiting: [@Sendable () -> Void] = []

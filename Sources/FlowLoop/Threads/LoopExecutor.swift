@@ -15,7 +15,7 @@
 /// }
 /// ```
 // The monitor guards the jobs and the flags; the loop is touched on its own thread only.
-public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
+package final class LoopExecutor: SerialExecutor, @unchecked Sendable {
   private let identity: FlowEventLoop.Identity
   private let mailbox: LoopMailbox
   private let monitor = Monitor()
@@ -34,7 +34,7 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
   }
 
   /// Called by the runtime, on any thread, when code of an actor can run.
-  public func enqueue(_ job: consuming ExecutorJob) {
+  package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     let isFirst = monitor.locked {
       jobs.append(job)
@@ -46,9 +46,9 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
 
   /// Whether the calling code is on the loop's thread, where it may use the actors of this executor by
   /// `assumeIsolated`.
-  public func isIsolatingCurrentContext() -> Bool? { identity.isCurrentThread }
+  package func isIsolatingCurrentContext() -> Bool? { identity.isCurrentThread }
 
-  public func checkIsolated() {
+  package func checkIsolated() {
     if !identity.isCurrentThread {
       misuse("code of an actor on a loop's thread was expected, but this is another thread")
     }
@@ -100,7 +100,9 @@ extension FlowEventLoop {
   /// The executor for actors whose code runs on this loop's thread; called on that thread.
   ///
   /// The code runs while the loop turns. It doesn't keep the loop from being idle.
-  public var executor: LoopExecutor {
+  public var executor: any SerialExecutor { loopExecutor }
+
+  package var loopExecutor: LoopExecutor {
     checkThread()
     let id = ObjectIdentifier(LoopExecutor.self)
     if let made = extensions[id] as? LoopExecutor { return made }
@@ -157,7 +159,7 @@ private final class OffloadCompletion<Result> {
 ///
 ///   func upload(_ path: String) async throws -> String? {
 ///     count += 1
-///     return try await makeFlow(path).start(on: loop).value.string("url")
+///     return try await makeFlow(path).start(on: loop).value.value("url")
 ///   }
 /// }
 /// ```

@@ -6,7 +6,7 @@ internal import Synchronization
 /// ```swift
 /// let thread = try LoopThread(name: "uploads")
 /// let url = try await thread.perform { loop in
-///   try await makeUploadFlow().start(on: loop).value.string("url")
+///   try await makeUploadFlow().start(on: loop).value.value("url", as: String.self)
 /// }
 /// await thread.shutdown()
 /// ```
@@ -24,11 +24,11 @@ public final class LoopThread: Sendable {
   package let core: LoopThreadCore
 
   /// The name of the thread, in errors and for the system, which shows its first 15 bytes.
-  public var name: String { core.name }
+  package var name: String { core.name }
   /// The way for other threads to pass work to the loop.
-  public let mailbox: LoopMailbox
+  package let mailbox: LoopMailbox
   /// Runs the code of actors on the thread; see `FlowActor`.
-  public let executor: LoopExecutor
+  package let executor: LoopExecutor
 
   /// Starts the thread, and returns when its loop exists.
   ///
@@ -46,7 +46,7 @@ public final class LoopThread: Sendable {
   deinit { core.beginShutdown(grace: Self.defaultGrace) }
 
   /// Whether the calling code runs on the thread.
-  public var isCurrent: Bool { core.isCurrent }
+  package var isCurrent: Bool { core.isCurrent }
 
   /// Whether a shutdown has begun: the thread takes no new work.
   public var isShuttingDown: Bool { core.phase != .running }
@@ -191,7 +191,7 @@ package final class LoopThreadCore: @unchecked Sendable {
     self.loop = loop
     monitor.locked {
       thread = pthread_self()
-      startedExecutor = loop.executor
+      startedExecutor = loop.loopExecutor
       mailbox = loop.mailbox
       monitor.broadcast()
     }

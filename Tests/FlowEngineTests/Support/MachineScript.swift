@@ -1,4 +1,4 @@
-import FlowEngine
+@_spi(Scripting) import FlowEngine
 
 /// A machine written with names, whose functions are closures over engine values.
 final class ScriptedLogic: MachineLogic {

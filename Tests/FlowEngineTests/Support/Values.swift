@@ -1,4 +1,4 @@
-import FlowEngine
+@_spi(Scripting) import FlowEngine
 
 // Like a program that embeds this package: literals are strings.
 typealias StringLiteralType = String

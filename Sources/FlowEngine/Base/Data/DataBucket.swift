@@ -5,7 +5,7 @@
 ///
 /// ```swift
 /// let run = op.start(on: loop, data: ["name": "Ada", "age": 36])
-/// print(run.data.string("name") ?? "nobody", run.data.integer("age") ?? 0)
+/// print(run.data.value("name") ?? "nobody", run.data.value("age") ?? 0)
 /// ```
 public final class DataBucket {
   /// A key with its value.
@@ -73,7 +73,7 @@ public final class DataBucket {
   }
 
   /// The number of keys of this bucket itself.
-  public var count: Int { slots.count - (records?.removed ?? 0) + (item.isNull ? 0 : 1) }
+  package var count: Int { slots.count - (records?.removed ?? 0) + (item.isNull ? 0 : 1) }
 
   /// This bucket's own entries, in the order in which they were added.
   package var entries: [Entry] {
@@ -443,13 +443,13 @@ extension DataBucket {
   }
 
   /// The string under a name; nil when there is none, or a value of another type.
-  public func string(_ name: some FlowText) -> String? { value(name) }
+  package func string(_ name: some FlowText) -> String? { value(name) }
   /// The integer under a name; nil when there is none, or a value of another type.
-  public func integer(_ name: some FlowText) -> Int64? { value(name) }
+  package func integer(_ name: some FlowText) -> Int64? { value(name) }
   /// The number under a name; nil when there is none, or a value of another type.
-  public func number(_ name: some FlowText) -> Double? { value(name) }
+  package func number(_ name: some FlowText) -> Double? { value(name) }
   /// The boolean under a name; nil when there is none, or a value of another type.
-  public func boolean(_ name: some FlowText) -> Bool? { value(name) }
+  package func boolean(_ name: some FlowText) -> Bool? { value(name) }
 
   /// The value under a name; nil when there is none.
   public subscript(name: some FlowText) -> FlowValue? { self.get(keys.intern(name)) }

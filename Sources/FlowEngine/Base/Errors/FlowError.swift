@@ -18,7 +18,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// default: print(run.report())
   /// }
   /// ```
-  public struct Kind: Hashable, Sendable, CaseIterable, CustomStringConvertible {
+  public struct Kind: Hashable, Sendable, CustomStringConvertible {
     /// The place in the list of names; forms as bytes have it.
     let number: UInt8
 
@@ -67,10 +67,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     ]
 
     /// All kinds of this version.
-    public static var allCases: [Kind] { names.indices.map { Kind(UInt8($0)) } }
+    package static var allCases: [Kind] { names.indices.map { Kind(UInt8($0)) } }
 
     /// The name that scripts and reports use.
-    public var name: ByteString { ByteString(Self.names[Int(number)]) }
+    package var name: ByteString { ByteString(Self.names[Int(number)]) }
 
     /// The name.
     public var description: String { name.description }
@@ -107,7 +107,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     /// The end of the program whose status is the failure.
     package var process: ProcessResult?
     /// The details of the request that failed.
-    public var request: RequestFailure?
+    package var request: RequestFailure?
     /// The value that represents this error on its loop, such as the value that a script raised.
     package var payload: ConfinedValue?
     /// The limit of a timeout; also for a cancel because enclosing code timed out.
@@ -117,10 +117,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     package var underlying: (any Error)?
     /// Whether another attempt is allowed; false ends the attempts, nil leaves the decision to the
     /// policy, `isTransient` and the kind.
-    public var isRetriable: Bool?
+    package var isRetriable: Bool?
     /// Whether the failure may be over at another attempt, in the view of the code that made the
     /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
-    public var isTransient: Bool?
+    package var isTransient: Bool?
     /// The least time before the next attempt.
     package var retryAfter: Duration?
     /// Further errors; see the property.
@@ -140,7 +140,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// #2/CountOp #1`.
   public var path: ByteString? { details.path }
   /// The name of a similar key that was perhaps meant.
-  public var suggestion: ByteString? { details.suggestion }
+  package var suggestion: ByteString? { details.suggestion }
   /// The place of the code that a timeout has stopped: `upload.lua:12, in flow.sleep`.
   package var stopPlace: ByteString? { details.place }
   /// Where it was raised, as Lua shows it; nil for errors of the engine.
@@ -165,7 +165,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public var isRetriable: Bool? { details.isRetriable }
   /// Whether the failure may be over at another attempt, in the view of the code that made the
   /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
-  public var isTransient: Bool? { details.isTransient }
+  package var isTransient: Bool? { details.isTransient }
   /// The least time before the next attempt.
   public var retryAfter: Duration? { details.retryAfter }
   /// Further errors, in their order: those of the other ops of a graph that a failure doesn't stop, or of all tasks none
@@ -253,12 +253,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// It was stopped, for a reason that its line shows.
-  public static func cancelled(reason: (any FlowText)? = nil) -> FlowError {
+  package static func cancelled(reason: (any FlowText)? = nil) -> FlowError {
     FlowError(.cancelled, reason.map { "cancelled: \($0.byteString)" } ?? "cancelled")
   }
 
   /// It took longer than its timeout.
-  public static func timeout(after limit: Duration) -> FlowError {
+  package static func timeout(after limit: Duration) -> FlowError {
     FlowError(.timeout, "timed out after \(FlowValue.text(of: limit))", limit: limit)
   }
 

@@ -1,5 +1,5 @@
 /// The details of a request that failed, in an error of kind `http` or `network`.
-public enum RequestFailure: Sendable {
+package enum RequestFailure: Sendable {
   /// The server's response has a status that is a failure.
   case response(Response)
   /// There is no whole response. `phase` is what the request was doing; `sent` is whether the server
@@ -7,19 +7,19 @@ public enum RequestFailure: Sendable {
   case connection(phase: Phase, sent: Bool)
 
   /// A response whose status is a failure.
-  public struct Response: Sendable {
+  package struct Response: Sendable {
     /// How many bytes of a body an error keeps at most.
-    public static let bodyLimit = 4096
+    package static let bodyLimit = 4096
 
     /// The status, such as 404.
-    public let status: Int
+    package let status: Int
     /// The headers in the order of the response, with names as the server has written them.
-    public let headers: [(name: ByteString, value: ByteString)]
+    package let headers: [(name: ByteString, value: ByteString)]
     /// The beginning of the body: at most `bodyLimit` bytes.
-    public let body: ByteString
+    package let body: ByteString
 
     /// Makes the description of a response; cuts the body to `bodyLimit`.
-    public init(
+    package init(
       status: Int, headers: [(name: ByteString, value: ByteString)] = [], body: ByteString = ""
     ) {
       self.status = status
@@ -31,7 +31,7 @@ public enum RequestFailure: Sendable {
   }
 
   /// The phases of a request, in this order.
-  public enum Phase: String, Sendable, CaseIterable {
+  package enum Phase: String, Sendable, CaseIterable {
     /// Looks up the address of the server's name.
     case resolve
     /// Opens the connection.

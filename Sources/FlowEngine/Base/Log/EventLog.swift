@@ -6,7 +6,9 @@ internal import FlowSystem
 /// The summary and `events` are views: nothing is formatted before it is read.
 ///
 /// ```swift
-/// if run.log.byteCount > 1 << 20 { print("\(run.name) has a long log") }
+/// final class Lines: EventSink {
+///   func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) { print(event.path) }
+/// }
 /// ```
 public final class EventLog {
   /// Sinks that get each event as it is appended.
@@ -150,7 +152,7 @@ public final class EventLog {
   }
 
   /// The memory that the records and texts take, in bytes.
-  public var byteCount: Int {
+  package var byteCount: Int {
     chunks.reduce(0) { $0 + $1.count * MemoryLayout<LogRecord>.stride } + arena.capacity
   }
 

@@ -233,18 +233,14 @@ protocol RecordSink: EventSink {
 }
 
 /// The events of a log, each made when it is read.
-///
-/// ```swift
-/// for event in run.events where event.kind == .retry { print(event.path, event.message ?? "") }
-/// ```
-public struct EventSequence: Sequence {
+package struct EventSequence: Sequence {
   let log: EventLog
 
-  public struct Iterator: IteratorProtocol {
+  package struct Iterator: IteratorProtocol {
     let log: EventLog
     var place = EventLog.Place()
 
-    public mutating func next() -> RunEvent? {
+    package mutating func next() -> RunEvent? {
       while let record = log.record(at: &place) {
         if let event = log.event(of: record) { return event }
       }
@@ -252,12 +248,12 @@ public struct EventSequence: Sequence {
     }
   }
 
-  public func makeIterator() -> Iterator { Iterator(log: log) }
+  package func makeIterator() -> Iterator { Iterator(log: log) }
 }
 
 extension EventLog {
   /// The events, in order. The lists of a run's initial and final data are no events.
-  public var events: EventSequence { EventSequence(log: self) }
+  package var events: EventSequence { EventSequence(log: self) }
 
   func event(of record: LogRecord) -> RunEvent? {
     let kind: RunEvent.Kind

@@ -13,7 +13,7 @@ public struct TraceContext: Sendable {
   /// The span of another program that the runs continue; 0 for none.
   package let parent: UInt64
   /// Whether the program that began the trace records its spans; true for a trace that begins here.
-  public let isSampled: Bool
+  package let isSampled: Bool
   /// The addition of other systems to the trace: the header or environment variable `tracestate`.
   public let state: ByteString?
 
@@ -64,7 +64,7 @@ public struct TraceContext: Sendable {
   }
 
   /// The id of the trace: 32 hexadecimal digits.
-  public var id: ByteString { high.hexadecimal + low.hexadecimal }
+  package var id: ByteString { high.hexadecimal + low.hexadecimal }
 
   /// The trace, continued at a span.
   package init(_ trace: TraceContext, at span: UInt64) {

@@ -1,4 +1,4 @@
-/// A property of type `FlowValue` takes part of any form: `FlowValueEncoder` and `FlowValueDecoder` pass it on
+/// A property of type `FlowValue` takes part of any form: `FlowValue(encoding:)` and `decoded(as:)` pass it on
 /// unchanged, other coders encode its content.
 extension FlowValue: Codable {
   public init(from decoder: any Decoder) throws {
@@ -22,7 +22,7 @@ extension FlowValue: Codable {
     return .bytes(ByteString(try container.decode(String.self)))
   }
 
-  /// Encodes the content. Other encoders than `FlowValueEncoder` write a table at each place that refers to it, so a
+  /// Encodes the content. Encoders of other formats write a table at each place that refers to it, so a
   /// few shared tables may become any amount of output.
   ///
   /// - Throws: An `EncodingError` for a value that has no such form, and for tables nested deeper than 200 levels. Also
@@ -49,7 +49,7 @@ extension CodingUserInfoKey {
   /// encoder.userInfo[.flowValueSizeLimit] = 1 << 20
   /// ```
   ///
-  /// `FlowValueEncoder` stores values as they are, and needs no limit.
+  /// `FlowValue(encoding:)` stores values as they are, and needs no limit.
   public static let flowValueSizeLimit: CodingUserInfoKey = {
     guard let key = CodingUserInfoKey(rawValue: "flowValueSizeLimit") else {
       misuse("a key has a name")

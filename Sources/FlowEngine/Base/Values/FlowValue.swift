@@ -6,6 +6,8 @@ internal import FlowSystem
 /// let order: FlowValue = ["article": "pears", "amounts": [3, 4.5], "note": .null]
 /// print(order["amounts"]?[0] == 3)
 /// ```
+///
+/// Tables and objects are further cases, which literals, subscripts and conversions make and read: a `switch` has a `default`.
 public enum FlowValue {
   /// No value. A bucket never holds it: setting it removes the key.
   case null
@@ -18,19 +20,13 @@ public enum FlowValue {
   /// A string of bytes.
   case bytes(ByteString)
   /// A value that the engine passes on without reading it, held by reference.
-  case opaque(any OpaqueValue)
+  @_spi(Scripting) case opaque(any OpaqueValue)
 }
 
 /// A value that the engine holds by reference, for example a Lua table.
 ///
 /// All its methods are called on the thread of the value's event loop.
-///
-/// ```swift
-/// if case .opaque(let rows)? = run.data["rows"] {
-///   print(rows.typeName, rows.listCount() ?? 0)
-/// }
-/// ```
-public protocol OpaqueValue: AnyObject {
+@_spi(Scripting) public protocol OpaqueValue: AnyObject {
   /// The name of the type in log lines: `table`, `function`, or a name of its own.
   var typeName: ByteString { get }
   /// The text for a log line, of at most `limit` characters; the last one is `…` when it is cut.
@@ -69,9 +65,9 @@ public protocol OpaqueValue: AnyObject {
 }
 
 /// The copies of tables for a new run. Confined to the thread of the run's loop.
-public final class ValueCopies {
+@_spi(Scripting) public final class ValueCopies {
   /// A record that a front end keeps of its own tables.
-  public var record: AnyObject?
+  package var record: AnyObject?
   /// The copies by the engine's tables. These are held so that no other object gets their
   /// identities.
   private var made: [ObjectIdentifier: (original: any OpaqueValue, copy: any OpaqueValue)] = [:]
@@ -89,17 +85,17 @@ public final class ValueCopies {
 }
 
 extension OpaqueValue {
-  public func elements(_ range: Range<Int>) -> ContiguousArray<FlowValue> {
+  package func elements(_ range: Range<Int>) -> ContiguousArray<FlowValue> {
     ContiguousArray(range.map { element(at: $0) })
   }
 
-  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue { self }
+  package func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue { self }
 
-  public func swiftObject() -> Any? { nil }
+  package func swiftObject() -> Any? { nil }
 
-  public func isSame(as other: any OpaqueValue) -> Bool { self === other }
+  package func isSame(as other: any OpaqueValue) -> Bool { self === other }
 
-  public func entries() -> [(key: FlowValue, value: FlowValue)]? {
+  package func entries() -> [(key: FlowValue, value: FlowValue)]? {
     guard let copy = plainCopy(), case .table(let root) = copy.root else { return nil }
     let table = copy.tables[root]
     func value(_ atom: PlainValue.Atom) -> FlowValue {
@@ -109,7 +105,7 @@ extension OpaqueValue {
       + table.entries.map { (value($0.key), value($0.value)) }
   }
 
-  public func field(_ name: ByteString) -> FlowValue? {
+  package func field(_ name: ByteString) -> FlowValue? {
     entries()?.first { $0.key == .bytes(name) }?.value
   }
 }
@@ -124,7 +120,7 @@ protocol EngineTable: OpaqueValue {
 
 extension EngineTable {
   /// Also copies the nested tables, in a loop, so that no depth of nesting recurses.
-  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
+  package func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
     if let known = copies.copy(of: self) { return known }
     var open: [(original: any EngineTable, copy: any EngineTable)] = []
     func begin(_ table: any EngineTable) -> any EngineTable {
@@ -159,15 +155,15 @@ extension FlowValue {
 
 extension FlowValue {
   /// The most characters that a log line shows of an opaque value.
-  public static let logLimit = 120
+  package static let logLimit = 120
 
   /// Whether it is `.null`, the absence of a value.
-  public var isNull: Bool {
+  package var isNull: Bool {
     if case .null = self { true } else { false }
   }
 
   /// The name that log lines and errors use for the value's type.
-  public var typeName: ByteString {
+  package var typeName: ByteString {
     switch self {
     case .null: "nil"
     case .boolean: "boolean"
@@ -179,7 +175,7 @@ extension FlowValue {
   }
 
   /// The value as Lua 5.4's `tostring` prints it; opaque values within `logLimit` characters.
-  public var logText: ByteString {
+  package var logText: ByteString {
     switch self {
     case .null: "nil"
     case .boolean(let value): value ? "true" : "false"
@@ -272,12 +268,12 @@ extension FlowValue: ExpressibleByStringInterpolation {
   public init(stringLiteral value: String) { self = .bytes(ByteString(value)) }
 }
 
-/// A list: a `ListValue`.
+/// A list.
 extension FlowValue: ExpressibleByArrayLiteral {
   public init(arrayLiteral elements: Value...) { self = .opaque(ListValue(elements)) }
 }
 
-/// A table with string keys: a `MapValue`. A later value replaces an earlier one under the same key.
+/// A table with string keys. A later value replaces an earlier one under the same key.
 extension FlowValue: ExpressibleByDictionaryLiteral {
   public init(dictionaryLiteral elements: (any FlowText, FlowValue)...) {
     self = .opaque(MapValue(elements.map { ($0.byteString, $1) }))
@@ -293,7 +289,7 @@ extension FlowValue {
 
   /// The value under an integer key of a table, where lists have the keys from 1 on; nil when there is none,
   /// or this isn't a table.
-  public subscript(number number: Int64) -> FlowValue? {
+  package subscript(number number: Int64) -> FlowValue? {
     guard case .opaque(let table) = self else { return nil }
     if let map = table as? MapValue { return map[number].flatMap { $0.isNull ? nil : $0 } }
     if let count = table.listCount() {

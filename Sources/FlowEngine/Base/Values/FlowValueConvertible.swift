@@ -12,18 +12,27 @@
 /// }
 /// ```
 public protocol FlowValueConvertible {
-  /// The name of the type in declarations: one that `FlowValueType` can parse.
+  /// The name of the type in declarations: such as `integer` or `string[]`.
   static var flowTypeName: String { get }
-  /// The name of the expected type in a line, when a value of `flowTypeName` still isn't one of
-  /// this Swift type; by default the same.
-  static var flowWantedName: String { get }
   /// Converts a value to this type; nil when it is of another type.
   init?(flowValue: FlowValue)
   var flowValue: FlowValue { get }
 }
 
+/// A type with values of its `flowTypeName` that it doesn't take.
+package protocol NarrowType {
+  /// The name of the expected type in a line.
+  static var narrowName: String { get }
+}
+
 extension FlowValueConvertible {
-  public static var flowWantedName: String { flowTypeName }
+  /// The name of the expected type in a line, when a value of `flowTypeName` still isn't one of this Swift type.
+  package static var flowWantedName: String {
+    if let narrow = Self.self as? any NarrowType.Type { return narrow.narrowName }
+    let isNarrow = Self.self is any RawRepresentable.Type || Self.self is any FixedWidthInteger.Type
+    return isNarrow && Self.self != Int.self && Self.self != Int64.self
+      ? String(describing: Self.self) : flowTypeName
+  }
 }
 
 extension Bool: FlowValueConvertible {
@@ -87,9 +96,9 @@ extension ByteString: FlowValueConvertible {
 }
 
 /// Only bytes that are UTF-8 become a `String`; take a `ByteString` for others.
-extension String: FlowValueConvertible {
+extension String: FlowValueConvertible, NarrowType {
   public static var flowTypeName: String { "string" }
-  public static var flowWantedName: String { "string in UTF-8" }
+  package static var narrowName: String { "string in UTF-8" }
 
   public init?(flowValue: FlowValue) {
     guard case .bytes(let value) = flowValue,
@@ -101,9 +110,9 @@ extension String: FlowValueConvertible {
   public var flowValue: FlowValue { .bytes(ByteString(self)) }
 }
 
-extension Array: FlowValueConvertible where Element: FlowValueConvertible {
+extension Array: FlowValueConvertible, NarrowType where Element: FlowValueConvertible {
   public static var flowTypeName: String { Element.flowTypeName + "[]" }
-  public static var flowWantedName: String { Element.flowWantedName + "[]" }
+  package static var narrowName: String { Element.flowWantedName + "[]" }
 
   public init?(flowValue: FlowValue) {
     guard case .opaque(let list) = flowValue, let count = list.listCount() else { return nil }
@@ -121,9 +130,9 @@ extension Array: FlowValueConvertible where Element: FlowValueConvertible {
 // Types composed of others.
 
 /// nil represents an absent value; the null of JSON is read as nil, too.
-extension Optional: FlowValueConvertible where Wrapped: FlowValueConvertible {
+extension Optional: FlowValueConvertible, NarrowType where Wrapped: FlowValueConvertible {
   public static var flowTypeName: String { Wrapped.flowTypeName + "?" }
-  public static var flowWantedName: String { Wrapped.flowWantedName + "?" }
+  package static var narrowName: String { Wrapped.flowWantedName + "?" }
 
   public init?(flowValue: FlowValue) {
     if flowValue.isNull || (flowValue.isJSONNull && Wrapped(flowValue: flowValue) == nil) {
@@ -191,7 +200,6 @@ extension ByteString: FlowKeyConvertible {
 /// An enum with raw values only has to declare it: `enum Plan: String, FlowValueConvertible`.
 extension FlowValueConvertible where Self: RawRepresentable, RawValue: FlowValueConvertible {
   public static var flowTypeName: String { RawValue.flowTypeName }
-  public static var flowWantedName: String { String(describing: Self.self) }
 
   public init?(flowValue: FlowValue) {
     guard let rawValue = RawValue(flowValue: flowValue) else { return nil }
@@ -202,9 +210,9 @@ extension FlowValueConvertible where Self: RawRepresentable, RawValue: FlowValue
 }
 
 /// A copy of any value that can be copied; tables keep their cycles and shared parts.
-extension PlainValue: FlowValueConvertible {
+extension PlainValue: FlowValueConvertible, NarrowType {
   public static var flowTypeName: String { "any" }
-  public static var flowWantedName: String { "a value that can be copied" }
+  package static var narrowName: String { "a value that can be copied" }
 
   public init?(flowValue: FlowValue) {
     guard let copy = flowValue.plainCopy() else { return nil }
@@ -252,7 +260,6 @@ extension PlainValue: FlowValueConvertible {
 
 extension FlowValueConvertible where Self: FixedWidthInteger {
   public static var flowTypeName: String { "integer" }
-  public static var flowWantedName: String { String(describing: Self.self) }
 
   public init?(flowValue: FlowValue) {
     guard case .integer(let value) = flowValue else { return nil }

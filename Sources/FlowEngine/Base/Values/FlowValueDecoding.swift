@@ -318,34 +318,21 @@ protocol DecodableByNumber {
   init(decodedBy decoding: ValueDecoding) throws
 }
 
-/// Makes anything `Decodable` of a `FlowValue`, such as a table of a script; see `FlowValueEncoder` for the
-/// forms.
-///
-/// Nothing is rounded or converted: a float isn't an integer, not even `3.0`, a number isn't a
-/// string, and an integer that a type can't have is an error. A `Double` may be an integer that it
-/// can have exactly. The nearest `Float` is taken. A property that is optional may be absent, nil or
-/// the null of JSON. Fields that no property has are ignored, as are values under other keys. A
-/// string can also be read as a list of bytes, and a dictionary with integer keys from a table whose keys are
-/// their texts.
-///
-/// ```swift
-/// struct Order: Codable { var article: String; var amount: Int }
-/// let order = try FlowValueDecoder().decode(Order.self, from: ["article": "tea", "amount": 2])
-/// ```
+/// Makes anything `Decodable` of a `FlowValue`; see `FlowValue.decoded`.
 // A decoder of its own for the same reason as the encoder: see FlowValueEncoding.swift.
-public struct FlowValueDecoder {
+package struct FlowValueDecoder {
   /// Values for which the types that are decoded may ask the decoder.
-  public var userInfo: [CodingUserInfoKey: Any] = [:]
+  package var userInfo: [CodingUserInfoKey: Any] = [:]
 
   /// Makes a decoder.
-  public init() {}
+  package init() {}
 
   /// The Swift value of a value.
   ///
   /// - Throws: A `DecodingError` with the path of the part that isn't as the type wants it, the expected
   ///   type and the type of the value there. It shows no content of the value. Or an error of the type
   ///   itself.
-  public func decode<Content: Decodable>(
+  package func decode<Content: Decodable>(
     _ type: Content.Type = Content.self, from value: FlowValue
   ) throws -> Content {
     try ValueDecoding(value, at: .root, userInfo, of: type).decode(type)
@@ -353,7 +340,24 @@ public struct FlowValueDecoder {
 }
 
 extension FlowValue {
-  /// This value as anything `Decodable`; see `FlowValueDecoder`.
+  /// This value, such as a table of a script, as anything `Decodable`; see `init(encoding:)` for the forms.
+  ///
+  /// Nothing is rounded or converted: a float isn't an integer, not even `3.0`, a number isn't a
+  /// string, and an integer that a type can't have is an error. A `Double` may be an integer that it
+  /// can have exactly. The nearest `Float` is taken. A property that is optional may be absent, nil or
+  /// the null of JSON. Fields that no property has are ignored, as are values under other keys. A
+  /// string can also be read as a list of bytes, and a dictionary with integer keys from a table whose keys are
+  /// their texts.
+  ///
+  /// ```swift
+  /// struct Order: Codable { var article: String; var amount: Int }
+  /// let value: FlowValue = ["article": "tea", "amount": 2]
+  /// let order = try value.decoded(as: Order.self)
+  /// ```
+  ///
+  /// - Throws: A `DecodingError` with the path of the part that isn't as the type wants it, the expected
+  ///   type and the type of the value there. It shows no content of the value. Or an error of the type
+  ///   itself.
   public func decoded<Content: Decodable>(as type: Content.Type = Content.self) throws -> Content {
     try FlowValueDecoder().decode(type, from: self)
   }

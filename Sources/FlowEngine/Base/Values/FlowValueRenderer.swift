@@ -105,7 +105,7 @@ struct ValueRenderer {
 extension PlainValue {
   /// The text of the value in a line: as `FlowValue.logText`, with at most `limit` characters for a
   /// table.
-  public func logText(limit: Int = FlowValue.logLimit) -> ByteString {
+  package func logText(limit: Int = FlowValue.logLimit) -> ByteString {
     guard case .table = root else { return root.logText }
     var renderer = ValueRenderer(limit: limit)
     renderer.append(self)

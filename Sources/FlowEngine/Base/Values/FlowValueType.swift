@@ -4,12 +4,7 @@
 ///
 /// `?`, and `nil` among others, bind to the whole union. Names that aren't built in are those of metatables (`__name`).
 /// Confined to one thread when it holds a predicate.
-///
-/// ```swift
-/// let needed = op.needs.filter { !$0.type.isOptional }
-/// print(needed.map { "\($0.name): \($0.type.name)" })
-/// ```
-public final class FlowValueType {
+package final class FlowValueType {
   enum Shape {
     case any
     case builtin(Builtin)
@@ -36,11 +31,11 @@ public final class FlowValueType {
   }
 
   /// Whether the value may be absent.
-  public let isOptional: Bool
+  package let isOptional: Bool
   /// The type as it was written.
-  public let name: ByteString
+  package let name: ByteString
   /// An object that belongs to a type with a predicate, such as the predicate's function.
-  public let source: AnyObject?
+  package let source: AnyObject?
   let shape: Shape
   /// The kinds whose values all match; for other kinds only `mismatch` can decide.
   let kinds: ValueKinds
@@ -73,7 +68,7 @@ public final class FlowValueType {
   }
 
   /// Any present value.
-  public static var any: FlowValueType {
+  package static var any: FlowValueType {
     FlowValueType(name: "any", isOptional: false, shape: .any)
   }
 

@@ -1,23 +1,18 @@
 /// The engine's own list: groups collect it when there is no Lua.
-///
-/// ```swift
-/// let list = ListValue([1, "two", .null])
-/// list.append(3.5)
-/// ```
-public final class ListValue: EngineTable, KindedList {
+package final class ListValue: EngineTable, KindedList {
   /// The values in order.
-  public private(set) var elements: ContiguousArray<FlowValue>
+  package private(set) var elements: ContiguousArray<FlowValue>
   /// Its form in JSON, if it is marked: an empty list that isn't may be written as `{}`.
   package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a list of values.
-  public init(_ elements: ContiguousArray<FlowValue>, jsonMark: PlainValue.JSONMark? = nil) {
+  package init(_ elements: ContiguousArray<FlowValue>, jsonMark: PlainValue.JSONMark? = nil) {
     self.elements = elements
     self.jsonMark = jsonMark
   }
 
   /// Makes a list from an array.
-  public convenience init(_ elements: [FlowValue], jsonMark: PlainValue.JSONMark? = nil) {
+  package convenience init(_ elements: [FlowValue], jsonMark: PlainValue.JSONMark? = nil) {
     self.init(ContiguousArray(elements), jsonMark: jsonMark)
   }
 
@@ -37,7 +32,7 @@ public final class ListValue: EngineTable, KindedList {
   }
 
   /// Adds a value at the end.
-  public func append(_ value: FlowValue) {
+  package func append(_ value: FlowValue) {
     elements.append(value)
   }
 
@@ -52,38 +47,38 @@ public final class ListValue: EngineTable, KindedList {
     for element in (other as? ListValue)?.elements ?? [] { elements.append(try convert(element)) }
   }
 
-  public var typeName: ByteString { "table" }
+  package var typeName: ByteString { "table" }
 
-  public func matches(typeName: ByteString) -> Bool { typeName == "table" }
+  package func matches(typeName: ByteString) -> Bool { typeName == "table" }
 
-  public func listCount() -> Int? { elements.count }
+  package func listCount() -> Int? { elements.count }
 
   package func elementKinds() -> ValueKinds? {
     elements.reduce(into: ValueKinds()) { $0.formUnion($1.kind) }
   }
 
-  public func element(at index: Int) -> FlowValue {
+  package func element(at index: Int) -> FlowValue {
     elements.indices.contains(index) ? elements[index] : .null
   }
 
-  public func elements(_ range: Range<Int>) -> ContiguousArray<FlowValue> {
+  package func elements(_ range: Range<Int>) -> ContiguousArray<FlowValue> {
     range == elements.indices
       ? elements : ContiguousArray(range.map { element(at: $0) })
   }
 
-  public func entries() -> [(key: FlowValue, value: FlowValue)]? {
+  package func entries() -> [(key: FlowValue, value: FlowValue)]? {
     elements.enumerated().map { (.integer(Int64($0 + 1)), $1) }
   }
 
-  public func field(_ name: ByteString) -> FlowValue? { nil }
+  package func field(_ name: ByteString) -> FlowValue? { nil }
 
-  public func logText(limit: Int) -> ByteString {
+  package func logText(limit: Int) -> ByteString {
     var renderer = ValueRenderer(limit: limit)
     renderer.append(self)
     return renderer.text
   }
 
-  public func plainCopy() -> PlainValue? {
+  package func plainCopy() -> PlainValue? {
     var tables: [PlainValue.Table] = []
     var indices: [ObjectIdentifier: Int] = [:]
     var lists: [ListValue] = []
@@ -148,7 +143,7 @@ extension FlowValue {
   public static var jsonNull: FlowValue { .opaque(JSONNull.shared) }
 
   /// Whether it is the null of JSON.
-  public var isJSONNull: Bool {
+  package var isJSONNull: Bool {
     if case .opaque(let value) = self { value is JSONNull } else { false }
   }
 }

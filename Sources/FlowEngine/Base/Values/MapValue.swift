@@ -1,21 +1,16 @@
 /// The engine's own table with keys that are strings or integers: made from Swift dictionaries.
-///
-/// ```swift
-/// let order = MapValue()
-/// order.set("article", "tea")
-/// ```
-public final class MapValue: EngineTable {
+package final class MapValue: EngineTable {
   /// The fields in the order in which they were added: the values under strings, which may have any bytes.
-  public private(set) var fields: [(name: ByteString, value: FlowValue)] = []
+  package private(set) var fields: [(name: ByteString, value: FlowValue)] = []
   /// The values under integers, in the order in which they were added.
-  public private(set) var numbered: [(number: Int64, value: FlowValue)] = []
+  package private(set) var numbered: [(number: Int64, value: FlowValue)] = []
   private var index: [ByteString: Int] = [:]
   private var places: [Int64: Int] = [:]
   /// Its form in JSON, if it is marked: an empty table that isn't may be written as `[]`.
   package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a table of fields; a later one replaces an earlier one of the same name.
-  public convenience init(_ fields: [(some FlowText, FlowValue)] = [] as [(ByteString, FlowValue)])
+  package convenience init(_ fields: [(some FlowText, FlowValue)] = [] as [(ByteString, FlowValue)])
   {
     self.init(fields, jsonMark: nil)
   }
@@ -54,13 +49,13 @@ public final class MapValue: EngineTable {
   }
 
   /// The value of a field.
-  public subscript(name: some FlowText) -> FlowValue? {
+  package subscript(name: some FlowText) -> FlowValue? {
     index[name.byteString].map { fields[$0].value }
   }
 
   /// Sets a field; `.null` isn't kept.
   @_specialize(where Name == ByteString)
-  public func set<Name: FlowText>(_ name: Name, _ value: FlowValue) {
+  package func set<Name: FlowText>(_ name: Name, _ value: FlowValue) {
     let name = name.byteString
     if let place = index[name] {
       fields[place].value = value
@@ -71,10 +66,10 @@ public final class MapValue: EngineTable {
   }
 
   /// The value under an integer.
-  public subscript(number: Int64) -> FlowValue? { places[number].map { numbered[$0].value } }
+  package subscript(number: Int64) -> FlowValue? { places[number].map { numbered[$0].value } }
 
   /// Sets the value under an integer; `.null` isn't kept.
-  public func set(_ number: Int64, _ value: FlowValue) {
+  package func set(_ number: Int64, _ value: FlowValue) {
     if let place = places[number] {
       numbered[place].value = value
     } else if !value.isNull {
@@ -110,28 +105,28 @@ public final class MapValue: EngineTable {
     for element in other.numbered { set(element.number, try convert(element.value)) }
   }
 
-  public var typeName: ByteString { "table" }
+  package var typeName: ByteString { "table" }
 
-  public func matches(typeName: ByteString) -> Bool { typeName == "table" }
+  package func matches(typeName: ByteString) -> Bool { typeName == "table" }
 
-  public func listCount() -> Int? {
+  package func listCount() -> Int? {
     guard fields.isEmpty else { return nil }
     let count = numbered.count { !$0.value.isNull }
     return list.count == count ? count : nil
   }
 
-  public func element(at index: Int) -> FlowValue { self[Int64(index + 1)] ?? .null }
+  package func element(at index: Int) -> FlowValue { self[Int64(index + 1)] ?? .null }
 
-  public func entries() -> [(key: FlowValue, value: FlowValue)]? {
+  package func entries() -> [(key: FlowValue, value: FlowValue)]? {
     numbered.compactMap { $0.value.isNull ? nil : (.integer($0.number), $0.value) }
       + fields.compactMap { $0.value.isNull ? nil : (.bytes($0.name), $0.value) }
   }
 
-  public func field(_ name: ByteString) -> FlowValue? {
+  package func field(_ name: ByteString) -> FlowValue? {
     self[name].flatMap { $0.isNull ? nil : $0 }
   }
 
-  public func logText(limit: Int) -> ByteString {
+  package func logText(limit: Int) -> ByteString {
     guard limit > 0 else { return "" }
     var text: ByteString = "{"
     // Like a list: each level takes a character, and gives the next level no more than remains.
@@ -161,7 +156,7 @@ public final class MapValue: EngineTable {
       + fields.sorted { $0.name < $1.name }.map { ($0.name, $0.value) }
   }
 
-  public func plainCopy() -> PlainValue? {
+  package func plainCopy() -> PlainValue? {
     var tables = [PlainValue.Table(mark: jsonMark)]
     func atom(_ value: FlowValue) -> PlainValue.Atom? {
       guard let copy = value.plainCopy() else { return nil }

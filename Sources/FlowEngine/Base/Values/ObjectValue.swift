@@ -1,36 +1,22 @@
-/// A Swift value of any type in a data bucket, such as an instance of a program's own class.
-///
-/// Ops of Swift read it with `OpContext.object`. Scripts use it as an object if its class is defined in
-/// their state, see `LuaVM.define`; otherwise they can pass it on and store it under other keys, but not
-/// look into it. The name of its type, or of a class above it, is its type in declarations:
-/// `needs = { session = "Session" }`. It can't be copied, so it neither travels to workers nor is kept
-/// in a store.
-///
-/// ```swift
-/// final class Session { let user = "ada" }
-/// let greet = Op("GreetOp", needs: ["session": "Session"]) { context in
-///   context.log(try context.object("session", as: Session.self).user)
-/// }
-/// greet.start(on: loop, data: ["session": FlowValue.object(Session())])
-/// ```
-public final class ObjectValue: OpaqueValue {
+/// A Swift value of any type in a data bucket; see `FlowValue.object`.
+package final class ObjectValue: OpaqueValue {
   /// The value.
-  public let content: Any
+  package let content: Any
 
   /// Makes a value for a bucket.
-  public init(_ content: Any) {
+  package init(_ content: Any) {
     self.content = content
   }
 
   /// The name of its Swift type.
-  public var typeName: ByteString { ByteString(String(describing: type(of: content))) }
+  package var typeName: ByteString { ByteString(String(describing: type(of: content))) }
 
   /// Its `String(describing:)`.
-  public func logText(limit: Int) -> ByteString {
+  package func logText(limit: Int) -> ByteString {
     ByteString(String(describing: content)).truncated(to: limit)
   }
 
-  public func matches(typeName: ByteString) -> Bool {
+  package func matches(typeName: ByteString) -> Bool {
     typeName == "userdata" || Self.isNamed(typeName, content)
   }
 
@@ -46,16 +32,16 @@ public final class ObjectValue: OpaqueValue {
     return false
   }
 
-  public func listCount() -> Int? { nil }
+  package func listCount() -> Int? { nil }
 
-  public func element(at index: Int) -> FlowValue { .null }
+  package func element(at index: Int) -> FlowValue { .null }
 
-  public func plainCopy() -> PlainValue? { nil }
+  package func plainCopy() -> PlainValue? { nil }
 
-  public func swiftObject() -> Any? { content }
+  package func swiftObject() -> Any? { content }
 
   /// Whether both hold the same instance of a class.
-  public func isSame(as other: any OpaqueValue) -> Bool {
+  package func isSame(as other: any OpaqueValue) -> Bool {
     self === other || Self.isSame(content, other.swiftObject())
   }
 
@@ -67,7 +53,13 @@ public final class ObjectValue: OpaqueValue {
 }
 
 extension FlowValue {
-  /// A Swift value of any type; see `ObjectValue` for what scripts can do with it.
+  /// A Swift value of any type, such as an instance of a program's own class.
+  ///
+  /// Ops of Swift read it with `OpContext.object`. Scripts use it as an object if its class is defined in
+  /// their state, see `LuaVM.define`; otherwise they can pass it on and store it under other keys, but not
+  /// look into it. The name of its type, or of a class above it, is its type in declarations:
+  /// `needs = { session = "Session" }`. It can't be copied, so it neither travels to workers nor is kept
+  /// in a store.
   public static func object(_ content: Any) -> FlowValue {
     if let value = content as? any OpaqueValue { return .opaque(value) }
     return .opaque(ObjectValue(content))
@@ -84,7 +76,7 @@ extension FlowValue {
 extension DataBucket {
   /// The Swift value that was stored with `FlowValue.object` under a name; nil when there is none, or
   /// one of another type.
-  public func object<Content>(
+  package func object<Content>(
     _ name: some FlowText, as type: Content.Type = Content.self
   ) -> Content? {
     self[name].flatMap { $0.object(as: type) }

@@ -1,19 +1,14 @@
-/// A copied value that can be moved anywhere: to another thread, a process, a disk.
-///
-/// Tables are in one flat list and referred to by their index, so that cycles and sharing are kept
-/// and no depth of nesting needs recursion.
+/// A copy of a value, which can be moved anywhere: to another thread, a process, a disk. Tables keep their cycles and what
+/// they share.
 ///
 /// ```swift
 /// let copy = try PlainValue(encoding: ["article": "tea"])
 /// print(try copy.decoded(as: [String: String].self))
-///
-/// let empty = PlainValue(.table(0), tables: [PlainValue.Table(mark: .array)])  // [] as JSON
-/// let entry = PlainValue.Entry(key: .bytes("article"), value: .bytes("tea"))
-/// print(copy == PlainValue(.table(0), tables: [PlainValue.Table(entries: [entry])]), empty)
 /// ```
+// Tables are in one flat list and referred to by their index, so that no depth of nesting needs recursion.
 public struct PlainValue: Sendable, Equatable {
   /// A value within the graph.
-  public enum Atom: Sendable {
+  package enum Atom: Sendable {
     /// No value.
     case null
     /// A boolean.
@@ -34,21 +29,21 @@ public struct PlainValue: Sendable, Equatable {
   }
 
   /// A key with its value, in a table.
-  public struct Entry: Sendable, Equatable {
+  package struct Entry: Sendable, Equatable {
     /// The key.
-    public var key: Atom
+    package var key: Atom
     /// The value.
-    public var value: Atom
+    package var value: Atom
 
     /// Makes an entry from a key and its value.
-    public init(key: Atom, value: Atom) {
+    package init(key: Atom, value: Atom) {
       self.key = key
       self.value = value
     }
   }
 
   /// The form of a table in JSON where its content doesn't say it: an empty one may be `[]` or `{}`.
-  public enum JSONMark: Sendable {
+  package enum JSONMark: Sendable {
     /// `[]`
     case array
     /// `{}`
@@ -56,16 +51,16 @@ public struct PlainValue: Sendable, Equatable {
   }
 
   /// A table: the values of 1…n, and everything else as entries.
-  public struct Table: Sendable, Equatable {
+  package struct Table: Sendable, Equatable {
     /// The values of the keys 1…n.
-    public var list: [Atom]
+    package var list: [Atom]
     /// Everything else.
-    public var entries: [Entry]
+    package var entries: [Entry]
     /// Its form in JSON, if it is marked.
-    public var mark: JSONMark?
+    package var mark: JSONMark?
 
     /// Makes a table of copies.
-    public init(list: [Atom] = [], entries: [Entry] = [], mark: JSONMark? = nil) {
+    package init(list: [Atom] = [], entries: [Entry] = [], mark: JSONMark? = nil) {
       self.list = list
       self.entries = entries
       self.mark = mark
@@ -73,12 +68,12 @@ public struct PlainValue: Sendable, Equatable {
   }
 
   /// The value itself.
-  public var root: Atom
+  package var root: Atom
   /// The tables of the value.
-  public var tables: [Table]
+  package var tables: [Table]
 
   /// Makes a value with its tables.
-  public init(_ root: Atom, tables: [Table] = []) {
+  package init(_ root: Atom, tables: [Table] = []) {
     self.root = root
     self.tables = tables
   }
@@ -86,7 +81,7 @@ public struct PlainValue: Sendable, Equatable {
 
 extension PlainValue.Atom: Equatable {
   /// Floats are equal when their bits are, so that copies of NaN or -0.0 can be distinguished.
-  public static func == (left: Self, right: Self) -> Bool {
+  package static func == (left: Self, right: Self) -> Bool {
     switch (left, right) {
     case (.null, .null), (.jsonNull, .jsonNull): true
     case (.boolean(let left), .boolean(let right)): left == right
@@ -142,7 +137,7 @@ extension PlainValue.Table {
 }
 
 extension PlainValue {
-  /// A copy of anything `Encodable`; see `FlowValueEncoder` for the forms.
+  /// A copy of anything `Encodable`.
   ///
   /// - Throws: An `EncodingError` when a part has no form, or one that can't be copied, such as an object.
   public init(encoding content: some Encodable) throws {
@@ -153,7 +148,7 @@ extension PlainValue {
     self = copy
   }
 
-  /// This value as anything `Decodable`; see `FlowValueDecoder`.
+  /// This value as anything `Decodable`.
   public func decoded<Content: Decodable>(as type: Content.Type = Content.self) throws -> Content {
     try flowValue.decoded(as: type)
   }

@@ -52,14 +52,14 @@ package final class SecretValue: OpaqueValue {
 
 extension FlowValue {
   /// Makes a secret of `value`; `.null` stays `.null`.
-  public static func secret(_ value: FlowValue) -> FlowValue {
+  package static func secret(_ value: FlowValue) -> FlowValue {
     if value.isNull || value.isSecret { return value }
     return .opaque(SecretValue(value))
   }
 
   /// Whether no line may show the value.
   @inline(__always)
-  public var isSecret: Bool {
+  package var isSecret: Bool {
     if case .opaque(let value) = self { value is SecretValue } else { false }
   }
 
@@ -108,7 +108,7 @@ public struct FlowSecret<Wrapped: FlowValueConvertible>: FlowValueConvertible,
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// Coded as a secret by `FlowValueEncoder` and `FlowValueDecoder`; any other encoder gets an error.
+/// Coded as a secret in a `FlowValue`; any other encoder gets an error.
 extension FlowSecret: Codable where Wrapped: Codable {
   public init(from decoder: any Decoder) throws {
     value = try Wrapped(from: decoder)

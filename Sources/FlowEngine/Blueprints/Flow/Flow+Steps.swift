@@ -16,24 +16,26 @@ extension Flow {
   /// Adds ops that run at the same time; see the function that takes a list.
   ///
   /// ```swift
-  /// flow.addParallel(MailOp().makeOp(), AuditOp().makeOp())
+  /// flow.addParallel([MailOp().makeOp(), AuditOp().makeOp()])
   /// ```
   @discardableResult
-  public func addParallel(_ ops: Op...) -> Flow { addParallel(ops) }
+  package func addParallel(_ ops: Op...) -> Flow { addParallel(ops) }
 
   /// Adds a final step, which is executed at the end of each attempt at the flow, whatever the
   /// outcome. Failures, timeouts and cancels of the flow don't reach it. Its failure fails a flow
   /// that had succeeded. After a stop all final steps together have the flow's `grace`.
   ///
   /// ```swift
-  /// flow.add(op).addFinally(CloseOp().makeOp())
+  /// flow.add(op).addFinally(CloseOp())
   /// ```
   @discardableResult
   public func addFinally(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    limits: [Limit]? = nil, file: StaticString = #fileID, line: UInt = #line
+    _ op: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, limits: [Limit]? = nil, file: StaticString = #fileID,
+    line: UInt = #line
   ) -> Flow {
-    change { blueprint in
+    let op = op.makeOp()
+    return change { blueprint in
       let policy = OpPolicy.make(
         op.policy, retry: retry, timeout: timeout, grace: grace, limits: limits, file: file,
         line: line)

@@ -10,7 +10,7 @@ internal import Synchronization
 /// let flow = Flow("signup")
 ///   .data("email", "ada@example.com")
 ///   .add(LoginOp())
-///   .addParallel(MailOp().makeOp(), AuditOp().makeOp())
+///   .addParallel([MailOp().makeOp(), AuditOp().makeOp()])
 ///   .addFinally(CloseOp())
 /// let run = flow.start(on: loop)
 /// ```
@@ -44,13 +44,13 @@ public class Flow: Op {
   }
 
   /// The number of steps.
-  public var count: Int { blueprint.steps.count }
+  package var count: Int { blueprint.steps.count }
 
   /// The initial data of a run, in order.
   package var ownData: [(name: ByteString, value: FlowValue)] { blueprint.data }
 
   /// Makes a separate flow with the same steps, data and callbacks.
-  public func copy(name: (any FlowText)? = nil) -> Flow {
+  package func copy(name: (any FlowText)? = nil) -> Flow {
     remade(name: name?.byteString ?? self.name, declarations: declarations, policy: policy)
   }
 
@@ -110,7 +110,7 @@ public class Flow: Op {
 
   /// Declares the flow's needs, which replace earlier ones.
   @discardableResult
-  public func needs(_ needs: [Declaration]) -> Flow {
+  package func needs(_ needs: [Declaration]) -> Flow {
     declare(needs: needs, gives: declarations.gives)
   }
 
@@ -125,7 +125,7 @@ public class Flow: Op {
 
   /// Declares the flow's gives, which replace earlier ones.
   @discardableResult
-  public func gives(_ gives: [Declaration]) -> Flow {
+  package func gives(_ gives: [Declaration]) -> Flow {
     declare(needs: declarations.needs, gives: gives)
   }
 
@@ -176,12 +176,12 @@ public class Flow: Op {
   /// - Parameter op: An op or flow.
   /// - Returns: The flow.
   @discardableResult
-  public func add(_ op: Op) -> Flow { change { $0.append(Step(op, policy: op.policy)) } }
+  package func add(_ op: Op) -> Flow { change { $0.append(Step(op, policy: op.policy)) } }
 
   /// Adds a step.
   ///
   /// - Parameters:
-  ///   - op: An op or flow.
+  ///   - op: An op, a flow, a typed op, a machine or a template.
   ///   - retry: How often it is retried at this place; nil leaves it to the op.
   ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
   ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
@@ -192,12 +192,13 @@ public class Flow: Op {
   /// - Returns: The flow.
   @discardableResult
   public func add(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
+    _ op: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
     file: StaticString = #fileID, line: UInt = #line
   ) -> Flow {
     add(
-      op, retry: retry, timeout: timeout, grace: grace, undoBody: undo.map { ClosureBody($0) },
+      op.makeOp(), retry: retry, timeout: timeout, grace: grace,
+      undoBody: undo.map { ClosureBody($0) },
       limits: limits, file: file, line: line)
   }
 
@@ -220,8 +221,9 @@ public class Flow: Op {
   /// flow.addGrouped(op, GroupDispatcher(input: "images", output: "urls", maxConcurrent: 4))
   /// ```
   @discardableResult
-  public func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Flow {
-    change { $0.append(Step(.group(dispatcher), op, policy: op.policy)) }
+  public func addGrouped(_ op: some OpConvertible, _ dispatcher: GroupDispatcher) -> Flow {
+    let op = op.makeOp()
+    return change { $0.append(Step(.group(dispatcher), op, policy: op.policy)) }
   }
 
   // MARK: Declarations
@@ -233,23 +235,23 @@ public class Flow: Op {
 
   /// Declared inputs, in the order of their keys: the flow's own or, if it has none, those of the
   /// op that is its only step.
-  public override var needs: [Declaration] {
+  package override var needs: [Declaration] {
     declarer { !$0.needs.isEmpty }?.declarations.needs ?? []
   }
 
   /// Declared outputs, in the same way.
-  public override var gives: [Declaration] {
+  package override var gives: [Declaration] {
     declarer { !$0.gives.isEmpty }?.declarations.gives ?? []
   }
 
   /// The key under which a group passes it an item: its own or, when it declares no needs, the one of the op that
   /// is its only step.
-  public override var primaryInput: ByteString? {
+  package override var primaryInput: ByteString? {
     declarer { !$0.needs.isEmpty || $0.primaryInput != nil }?.declarations.primaryInput
   }
 
   /// The key whose value a group collects, in the same way.
-  public override var primaryOutput: ByteString? {
+  package override var primaryOutput: ByteString? {
     declarer { !$0.gives.isEmpty || $0.primaryOutput != nil }?.declarations.primaryOutput
   }
 

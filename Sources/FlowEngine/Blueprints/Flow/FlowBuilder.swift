@@ -5,7 +5,7 @@
 ///   LoginOp()
 ///   Grouped(UploadOp(), over: "images", into: "urls")
 ///   FlowCase("plan", "pro") { ProOp() }
-///   FlowCase(where: { ($0.integer("seats") ?? 0) > 5 }) { TeamOp() }
+///   FlowCase(where: { ($0.value("seats") ?? 0) > 5 }) { TeamOp() }
 ///   Otherwise { FreeOp() }
 ///   FlowParallel { MailOp(); AuditOp() }
 ///   Finally { CloseOp() }
@@ -15,60 +15,41 @@
 /// It means the same as the chained calls `add`, `addGrouped`, `case` and so on. Consecutive cases
 /// belong together; the steps after them are executed after any of them. `if`, `switch` and `for`
 /// are evaluated when the flow is built, not when it runs.
+public typealias FlowBuilder = FlowListBuilder<any FlowComponent>
+
+/// Builds the list of a block: the steps of a flow, the ops of a `FlowParallel`, the parts of a machine. `if`, `switch` and
+/// `for` are evaluated when it is made.
 @resultBuilder
-public enum FlowBuilder {
+public enum FlowListBuilder<Part> {
+  /// One part.
+  public static func buildExpression(_ part: Part) -> [Part] { [part] }
+
+  /// Consecutive parts.
+  public static func buildBlock(_ parts: [Part]...) -> [Part] { parts.flatMap { $0 } }
+
+  /// An `if` without an `else`.
+  public static func buildOptional(_ part: [Part]?) -> [Part] { part ?? [] }
+
+  /// The first branch of an `if`.
+  public static func buildEither(first part: [Part]) -> [Part] { part }
+
+  /// The other branch of an `if`.
+  public static func buildEither(second part: [Part]) -> [Part] { part }
+
+  /// A `for` that makes parts.
+  public static func buildArray(_ parts: [[Part]]) -> [Part] { parts.flatMap { $0 } }
+}
+
+extension FlowListBuilder where Part == any FlowComponent {
   /// An op, or a class of ops, is a step.
   public static func buildExpression(_ step: some OpConvertible) -> [any FlowComponent] {
     [OpComponent(op: step.makeOp())]
   }
-
-  /// A group, a case and other parts of a flow.
-  public static func buildExpression(_ component: some FlowComponent) -> [any FlowComponent] {
-    [component]
-  }
-
-  /// Consecutive steps.
-  public static func buildBlock(_ parts: [any FlowComponent]...) -> [any FlowComponent] {
-    parts.flatMap { $0 }
-  }
-
-  /// An `if` without an `else`, evaluated when the flow is made.
-  public static func buildOptional(_ part: [any FlowComponent]?) -> [any FlowComponent] {
-    part ?? []
-  }
-
-  /// The first branch of an `if`, evaluated when the flow is made.
-  public static func buildEither(first part: [any FlowComponent]) -> [any FlowComponent] { part }
-
-  /// The other branch of an `if`, evaluated when the flow is made.
-  public static func buildEither(second part: [any FlowComponent]) -> [any FlowComponent] { part }
-
-  /// A `for` that makes steps.
-  public static func buildArray(_ parts: [[any FlowComponent]]) -> [any FlowComponent] {
-    parts.flatMap { $0 }
-  }
 }
 
-/// Builds the list of ops in a `FlowParallel` or `Finally`.
-@resultBuilder
-public enum OpListBuilder {
+extension FlowListBuilder where Part == Op {
   /// An op, or a class of ops.
   public static func buildExpression(_ op: some OpConvertible) -> [Op] { [op.makeOp()] }
-
-  /// Consecutive ops.
-  public static func buildBlock(_ parts: [Op]...) -> [Op] { parts.flatMap { $0 } }
-
-  /// An `if` without an `else`, evaluated when the flow is made.
-  public static func buildOptional(_ part: [Op]?) -> [Op] { part ?? [] }
-
-  /// The first branch of an `if`, evaluated when the flow is made.
-  public static func buildEither(first part: [Op]) -> [Op] { part }
-
-  /// The other branch of an `if`, evaluated when the flow is made.
-  public static func buildEither(second part: [Op]) -> [Op] { part }
-
-  /// A `for` that makes ops.
-  public static func buildArray(_ parts: [[Op]]) -> [Op] { parts.flatMap { $0 } }
 }
 
 /// A part of a flow other than a plain op, for `FlowBuilder`.
@@ -167,7 +148,7 @@ public struct Grouped: FlowComponent {
 /// ```swift
 /// let signup = Flow("signup") {
 ///   FlowCase("plan", "pro") { ProOp() }
-///   FlowCase(where: { ($0.integer("seats") ?? 1) > 1 }) { TeamOp() }
+///   FlowCase(where: { ($0.value("seats") ?? 1) > 1 }) { TeamOp() }
 ///   Otherwise { FreeOp() }
 /// }
 /// ```
@@ -239,7 +220,7 @@ public struct FlowParallel: FlowComponent {
   private let ops: [Op]
 
   /// The ops that are executed at the same time.
-  public init(@OpListBuilder ops: () -> [Op]) {
+  public init(@FlowListBuilder<Op> ops: () -> [Op]) {
     self.ops = ops()
   }
 
@@ -258,7 +239,7 @@ public struct Finally: FlowComponent {
   private let ops: [Op]
 
   /// Final steps of these ops, which run whatever the outcome.
-  public init(@OpListBuilder ops: () -> [Op]) {
+  public init(@FlowListBuilder<Op> ops: () -> [Op]) {
     self.ops = ops()
   }
 

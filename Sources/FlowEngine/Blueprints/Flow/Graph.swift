@@ -59,10 +59,11 @@ public final class Graph: Flow {
   /// - Returns: The graph.
   @discardableResult
   public func add(
-    _ op: Op, after others: [Op] = [], buffer: Int? = nil,
+    _ op: some OpConvertible, after others: [Op] = [], buffer: Int? = nil,
     when condition: ((DataBucket) throws -> Bool)? = nil,
     file: StaticString = #fileID, line: UInt = #line
   ) -> Graph {
+    let op = op.makeOp()
     check(op, nil, file, line)
     return add(
       Step(op, policy: op.policy), after: others.map(\.name), buffer: buffer,
@@ -71,17 +72,18 @@ public final class Graph: Flow {
 
   /// Adds an op or flow, which starts when what it needs is there.
   @discardableResult
-  public override func add(_ op: Op) -> Graph { add(op, after: []) }
+  package override func add(_ op: Op) -> Graph { add(op, after: []) }
 
   /// Adds an op or flow with policies for this place; see the function of flows.
   @discardableResult
   public override func add(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
+    _ op: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
     file: StaticString = #fileID, line: UInt = #line
   ) -> Graph {
     add(
-      op, retry: retry, timeout: timeout, grace: grace, undoBody: undo.map { ClosureBody($0) },
+      op.makeOp(), retry: retry, timeout: timeout, grace: grace,
+      undoBody: undo.map { ClosureBody($0) },
       limits: limits, file: file, line: line)
   }
 
@@ -101,7 +103,10 @@ public final class Graph: Flow {
 
   /// Adds an op that is executed for each item of a list, once the list is there.
   @discardableResult
-  public override func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Graph {
+  public override func addGrouped(
+    _ op: some OpConvertible, _ dispatcher: GroupDispatcher
+  ) -> Graph {
+    let op = op.makeOp()
     check(op, dispatcher, #fileID, #line)
     return add(op, dispatcher, after: [], when: nil)
   }

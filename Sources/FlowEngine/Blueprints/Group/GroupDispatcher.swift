@@ -14,12 +14,12 @@ public final class GroupDispatcher {
   package let output: ByteString?
   /// How many items execute at the same time, at least 1. An item that waits for its next attempt
   /// doesn't execute, unless `holdsSlots` is set.
-  public let maxConcurrent: Int
+  package let maxConcurrent: Int
   /// Whether the group continues when an item fails. Failed items are left out of the outputs,
   /// unless `absent` replaces them.
-  public let allowFailure: Bool
+  package let allowFailure: Bool
   /// Whether the list may be empty.
-  public let allowEmpty: Bool
+  package let allowEmpty: Bool
   /// The key under which failed items are stored.
   package let failures: ByteString?
   /// The key that holds the item; by default the op's primary input.
@@ -29,18 +29,18 @@ public final class GroupDispatcher {
   /// The value in the outputs for an item that has none: an item that has failed, with
   /// `allowFailure`, or one that has succeeded without an output that its op declares optional.
   /// Outputs then align with items. nil leaves such items out.
-  public let absent: FlowValue?
+  package let absent: FlowValue?
   /// How many items start in a time, at most; nil for no limit. Further attempts at items count as
   /// starts.
-  public let rate: RateLimit?
+  package let rate: RateLimit?
   /// Whether an item that waits for its next attempt counts towards `maxConcurrent`. By default
   /// another item executes meanwhile.
-  public let holdsSlots: Bool
+  package let holdsSlots: Bool
   /// The limits that each item holds while it executes, besides the limits of the op; see `Op.limits`.
-  public let limits: [Limit]
+  package let limits: [Limit]
   /// Whether results that pass to other steps of a graph do so in the order of the input; otherwise as items finish. The
   /// list of the outputs is always in that order.
-  public let isOrdered: Bool
+  package let isOrdered: Bool
   /// Makes the label of an item, which lines, paths, events and errors show after its index:
   /// `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no

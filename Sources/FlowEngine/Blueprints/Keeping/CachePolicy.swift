@@ -5,9 +5,9 @@
 /// ```
 public struct CachePolicy: Sendable, Equatable {
   /// The age from which on a result isn't used any more; nil for no limit.
-  public var expires: Duration?
+  package var expires: Duration?
   /// Results of another version aren't used.
-  public var version: ByteString
+  package var version: ByteString
   /// Computes a value that counts instead of what the op is given.
   package var key: (any CacheKeyRule)?
 

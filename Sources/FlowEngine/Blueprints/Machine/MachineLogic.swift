@@ -133,7 +133,7 @@ public enum MachineTransition<Step> {
   }
 
   /// The target step, if the transition names one.
-  public var step: Step? {
+  package var step: Step? {
     switch self {
     case .forward(let step): step
     case .back(let step): step

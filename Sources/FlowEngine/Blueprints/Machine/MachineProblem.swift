@@ -12,7 +12,7 @@ public struct MachineProblem: Error, CustomStringConvertible {
   public let message: ByteString
   /// The place of the problem; see `MachineLogic.position(of:)`. Negative for the machine as a
   /// whole.
-  public let place: Int
+  package let place: Int
 
   init(_ message: ByteString, at place: Int = -1) {
     self.message = message

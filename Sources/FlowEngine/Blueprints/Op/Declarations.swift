@@ -1,18 +1,14 @@
 /// A key that an op declares, with its type.
-///
-/// ```swift
-/// for need in op.needs { print("\(need.name): \(need.type.name)", need.doc ?? "") }
-/// ```
-public struct Declaration {
+package struct Declaration {
   /// The key.
-  public let name: ByteString
+  package let name: ByteString
   /// The type that its value must have.
-  public let type: FlowValueType
+  package let type: FlowValueType
   /// The meaning of the value, for people.
-  public let doc: ByteString?
+  package let doc: ByteString?
 
   /// Declares a key with its type and, if it is given, a text about the value for people.
-  public init(_ name: some FlowText, _ type: FlowValueType, doc: (any FlowText)? = nil) {
+  package init(_ name: some FlowText, _ type: FlowValueType, doc: (any FlowText)? = nil) {
     self.name = name.byteString
     self.type = type
     self.doc = doc?.byteString

@@ -13,7 +13,7 @@ public class Op {
   /// The name in lines and errors.
   public let name: ByteString
   /// The purpose of the op, for people.
-  public let doc: ByteString?
+  package let doc: ByteString?
   /// nil for a flow, which the engine executes itself.
   package let body: (any OpBody)?
   /// Saves the hot path a dynamic cast.
@@ -120,56 +120,32 @@ public class Op {
   }
 
   /// Declared inputs, in the order of their keys.
-  public var needs: [Declaration] { declarations.needs }
+  package var needs: [Declaration] { declarations.needs }
   /// Declared outputs, in the order of their keys.
-  public var gives: [Declaration] { declarations.gives }
+  package var gives: [Declaration] { declarations.gives }
   /// The key under which a group passes it an item; nil when that isn't known.
-  public var primaryInput: ByteString? { declarations.primaryInput }
+  package var primaryInput: ByteString? { declarations.primaryInput }
   /// The key whose value a group collects; nil when that isn't known.
-  public var primaryOutput: ByteString? { declarations.primaryOutput }
+  package var primaryOutput: ByteString? { declarations.primaryOutput }
   /// How often and when it is retried; nil for never.
-  public var retry: RetryPolicy? { policy?.retry }
+  package var retry: RetryPolicy? { policy?.retry }
   /// The time that an attempt may take; nil for no limit.
-  public var timeout: Duration? { policy?.timeout }
+  package var timeout: Duration? { policy?.timeout }
   /// The time that all its cleanups have together after a stop, which may be very long; nil for
   /// the loop's `cleanupGrace`.
-  public var grace: Duration? { policy?.grace }
+  package var grace: Duration? { policy?.grace }
   /// Whether a kept run executes it again when an earlier process may have executed it.
-  public var effect: OpEffect { policy?.effect ?? .repeat }
+  package var effect: OpEffect { policy?.effect ?? .repeat }
   /// Which of its results kept runs may take from any other run of their store; nil for none, and for an op with an
   /// undo, which could undo what another run relies on.
-  public var cache: CachePolicy? { policy?.undo == nil ? policy?.cache : nil }
+  package var cache: CachePolicy? { policy?.undo == nil ? policy?.cache : nil }
   /// The limits that it holds while it executes: it begins when all of these let it.
   ///
   /// The time that it waits for them counts as queued, and not towards its timeout. It gives them back while it waits for
   /// its next attempt. Ops that it executes and starts don't take them again.
-  public var limits: [Limit] { policy?.limits ?? [] }
+  package var limits: [Limit] { policy?.limits ?? [] }
   /// Undoes the op after it has succeeded, when its flow fails or is stopped; nil when it has no undo. See `with`.
   package var undo: (any OpBody)? { policy?.undo }
-
-  /// The op with another name, other policies or other primary keys; nil leaves each
-  /// unchanged.
-  ///
-  /// For a flow the result is a separate flow, like a copy.
-  ///
-  /// `undo` undoes the op after it has succeeded. When an attempt at a flow ends with an error, the engine
-  /// executes the undos of all that had succeeded in it. That is before the final steps, in the reverse order of the
-  /// ends: of ops, of items of groups, and of the ops of nested flows, machines and decorators. A context with the name, index and attempt
-  /// of the op reads the flow's data, or those of the item. No stop reaches them: after a stop all undos and final steps of
-  /// a flow together have its `grace`. The error of an undo is one of `Run.lateErrors`, and the other undos are executed
-  /// nevertheless.
-  public func with(
-    name: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
-    undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
-    primaryInput: (any FlowText)? = nil, primaryOutput: (any FlowText)? = nil,
-    file: StaticString = #fileID, line: UInt = #line
-  ) -> Op {
-    with(
-      name: name, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
-      undoBody: undo.map { ClosureBody($0) }, limits: limits, primaryInput: primaryInput,
-      primaryOutput: primaryOutput, file: file, line: line)
-  }
 
   /// The op with an undo that may wait, and with other policies.
   package func with(
@@ -267,5 +243,30 @@ extension Flow {
       }
     }
     return false
+  }
+}
+
+extension OpConvertible {
+  /// The op with another name, other policies or other primary keys; nil leaves each unchanged.
+  ///
+  /// For a flow the result is a separate flow, like a copy.
+  ///
+  /// `undo` undoes the op after it has succeeded. When an attempt at a flow ends with an error, the engine
+  /// executes the undos of all that had succeeded in it. That is before the final steps, in the reverse order of the
+  /// ends: of ops, of items of groups, and of the ops of nested flows, machines and decorators. A context with the name,
+  /// index and attempt of the op reads the flow's data, or those of the item. No stop reaches them: after a stop all undos
+  /// and final steps of a flow together have its `grace`. The error of an undo is reported, and the other undos are
+  /// executed nevertheless.
+  public func with(
+    name: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
+    undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
+    primaryInput: (any FlowText)? = nil, primaryOutput: (any FlowText)? = nil,
+    file: StaticString = #fileID, line: UInt = #line
+  ) -> Op {
+    makeOp().with(
+      name: name, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
+      undoBody: undo.map { ClosureBody($0) }, limits: limits, primaryInput: primaryInput,
+      primaryOutput: primaryOutput, file: file, line: line)
   }
 }

@@ -152,16 +152,16 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
 /// ```
 public struct RetryPolicy: Sendable {
   /// How often the op is executed at most, at least 1.
-  public let attempts: Int
+  package let attempts: Int
   /// The time before the second attempt.
-  public let delay: Duration
+  package let delay: Duration
   /// The factor by which each delay is multiplied for the next one.
-  public let factor: Double
+  package let factor: Double
   /// The longest delay; nil for no limit, except on a delay that an error requests
   /// (`FlowError.retryAfter`), which is then at most a minute.
-  public let maxDelay: Duration?
+  package let maxDelay: Duration?
   /// The share of each delay, from 0 to 1, by which it is made longer or shorter at random.
-  public let jitter: Double
+  package let jitter: Double
   /// The functions to call after each failure; nil without functions.
   package let rule: (any RetryRule)?
 

@@ -15,10 +15,11 @@ public final class OpReplacements {
   /// The names of the ops that have been replaced so far.
   package private(set) var usedNames: Set<ByteString> = []
 
-  /// - Parameters:
-  ///   - fakes: The ops to execute, by the names of the ops that they replace.
-  ///   - steps: The replacements of steps of machines, by the names of the steps.
-  public init(_ fakes: [ByteString: Op], steps: [ByteString: StepReplacement] = [:]) {
+  /// - Parameter fakes: The ops to execute, by the names of the ops that they replace.
+  public convenience init(_ fakes: [ByteString: Op]) { self.init(fakes, steps: [:]) }
+
+  /// Also replaces steps of machines, by their names.
+  package init(_ fakes: [ByteString: Op], steps: [ByteString: StepReplacement]) {
     self.fakes = fakes
     self.steps = steps
   }
@@ -98,11 +99,7 @@ public final class OpReplacements {
 }
 
 /// The replacement of a machine's step.
-///
-/// ```swift
-/// loop.replacements = OpReplacements([:], steps: ["amount": .value(.integer(50))])
-/// ```
-public enum StepReplacement {
+package enum StepReplacement {
   /// An op, flow or machine, with the state as its data.
   case op(Op)
   /// A function that the machine's logic understands; see `MachineLogic.perform`.

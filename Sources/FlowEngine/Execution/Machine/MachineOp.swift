@@ -12,7 +12,7 @@
 /// Source: FlowKit's `Flow`.
 public final class MachineOp: Op {
   /// How many transitions a run may make, unless the machine sets another number.
-  public static let defaultMaxTransitions = MachineDefinition.defaultMaxTransitions
+  package static let defaultMaxTransitions = MachineDefinition.defaultMaxTransitions
 
   let blueprint: MachineBlueprint
 
@@ -178,17 +178,7 @@ public final class MachineOp: Op {
 }
 
 /// The decision after a step of a machine.
-///
-/// ```swift
-/// switch try await machine.transition(
-///   after: .amount, result: .amount(50), state: .country("DE"))
-/// {
-/// case .go(let transition, let state): print(transition, state)
-/// case .finish(let transfer): print(transfer)
-/// case .retry: print("once more")
-/// }
-/// ```
-public enum MachineDecision<Step, State, Output> {
+package enum MachineDecision<Step, State, Output> {
   /// A transition, with the new state.
   case go(MachineTransition<Step>, State)
   /// The machine ends with this result.

@@ -142,7 +142,7 @@ public final class OpContext {
   public var path: ByteString { run.path(scope: scope, position: position) }
 
   /// Whether the op is still running: neither settled nor ended.
-  public var isOpen: Bool { !isSettled }
+  package var isOpen: Bool { !isSettled }
 
   /// Reports that the body waits for its turn elsewhere. That time doesn't count towards the op's
   /// own timeout.
@@ -192,7 +192,7 @@ public final class OpContext {
   /// When this attempt, or an enclosing flow, times out: nanoseconds of the loop's clock; `.max`
   /// for never. The loop stops a body that waits. A busy body has to check the deadline itself and
   /// then call `expire()`.
-  public var deadline: Int64 { owner?.lend { $0.deadline } ?? .max }
+  package var deadline: Int64 { owner?.lend { $0.deadline } ?? .max }
 
   /// Why the code of the op is to stop; nil when nothing stops it, such as its cleanups.
   package var stopError: FlowError? { execution?.codeStop }
@@ -232,7 +232,7 @@ public final class OpContext {
   /// kept run it has no effect.
   ///
   /// - Parameter path: The path of the file. It is read when the op has succeeded.
-  public func dependsOn(_ path: some FlowText) { keeping?.dependsOn(path.byteString) }
+  package func dependsOn(_ path: some FlowText) { keeping?.dependsOn(path.byteString) }
 
   /// Whether there is a value under a key.
   package func has(_ key: DataKey) -> Bool {
@@ -243,7 +243,7 @@ public final class OpContext {
   /// Starts no more items of the group that the op, or a flow around it, is executed for: those that execute end, and the
   /// group succeeds. Returns whether there is such a group.
   @discardableResult
-  public func endGroup() -> Bool {
+  package func endGroup() -> Bool {
     guard let execution, isOpen else { return false }
     execution.loop.checkThread()
     return execution.endGroup()

@@ -115,8 +115,12 @@ extension FlowEventLoop {
 
   /// Makes a loop of its own, confined to the thread that makes it.
   ///
-  /// - Parameter clock: The source of the time.
-  public convenience init(clock: any TimeSource = SystemClock()) {
+  /// - Parameter clock: A clock for tests; nil for the machine's.
+  public convenience init(clock: VirtualClock? = nil) {
+    self.init(clock: clock ?? SystemClock() as any TimeSource)
+  }
+
+  package convenience init(clock: any TimeSource) {
     self.init(clock: clock, secrets: SecretTexts())
   }
 
@@ -153,7 +157,7 @@ extension FlowEventLoop {
   }
   /// Monitors that are notified of each run that starts from now on and wasn't started by an op of
   /// another run.
-  public var runMonitors: [any RunMonitor] {
+  package var runMonitors: [any RunMonitor] {
     get { engine.runMonitors }
     set { engine.runMonitors = newValue }
   }
@@ -358,11 +362,9 @@ extension LoopThread {
   ///
   /// - Parameters:
   ///   - name: The name of the thread, in errors and for the system.
-  ///   - clock: The source of the time; for tests a `VirtualClock`.
+  ///   - clock: A clock for tests; nil for the machine's.
   /// - Throws: A `SystemError` if the system gives no thread, or no descriptor to wake the loop.
-  public convenience init(
-    name: String = "flow", clock: any TimeSource = SystemClock()
-  ) throws(SystemError) {
+  public convenience init(name: String = "flow", clock: VirtualClock? = nil) throws(SystemError) {
     try self.init(name: name) { FlowEventLoop(clock: clock) }
   }
 

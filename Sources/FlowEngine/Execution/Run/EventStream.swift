@@ -11,17 +11,12 @@ internal import Synchronization
 /// for await event in stream { print(event.path, event.kind) }
 /// ```
 public struct EventStream: AsyncSequence, Sendable {
-  public typealias Element = RunEvent
-  public typealias Failure = Never
-
   private let stream: AsyncStream<RunEvent>
   private let counter: DropCounter
 
   /// Gets the events one after another.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var iterator: AsyncStream<RunEvent>.AsyncIterator
-
-    public mutating func next() async -> RunEvent? { await iterator.next() }
 
     public mutating func next(isolation actor: isolated (any Actor)?) async -> RunEvent? {
       await iterator.next(isolation: actor)

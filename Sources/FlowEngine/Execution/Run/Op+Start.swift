@@ -20,7 +20,7 @@ extension Op {
   }
 }
 
-extension Op {
+extension OpConvertible {
   /// Starts the op alone and executes it until its first wait, or its 1,000th op of Swift: then
   /// jobs of the loop run before it continues.
   ///
@@ -45,7 +45,7 @@ extension Op {
     sinks: [any EventSink] = [], trace: TraceContext? = nil, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Run {
-    start(
+    makeOp().start(
       on: loop, data: data.entries, name: name?.byteString, sinks: sinks, trace: trace, owner: nil,
       file: file, line: line)
   }
@@ -57,8 +57,10 @@ extension OpContext {
   /// It has data and a log of its own; this op's run logs its start and finish. When this op fails
   /// or is stopped, it ends with this op; otherwise it ends with this op's run.
   @discardableResult
-  public func start(_ op: Op, data: InitialData = [:], name: (any FlowText)? = nil) -> Run {
-    op.start(on: loop, data: data.entries, name: name?.byteString, owner: self)
+  public func start(
+    _ op: some OpConvertible, data: InitialData = [:], name: (any FlowText)? = nil
+  ) -> Run {
+    op.makeOp().start(on: loop, data: data.entries, name: name?.byteString, owner: self)
   }
 }
 

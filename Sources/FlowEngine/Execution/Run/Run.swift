@@ -3,7 +3,7 @@
 /// ```swift
 /// let run = makeFlow("cat.png").start(on: loop)
 /// let data = try await run.value
-/// print(run.state, run.duration, data.string("url") ?? "none")
+/// print(run.state, run.duration, data.value("url") ?? "none")
 /// print(run.summary())
 /// ```
 public final class Run: FlowTask<DataBucket> {
@@ -14,7 +14,7 @@ public final class Run: FlowTask<DataBucket> {
   /// The run's data, during it and afterwards.
   public let data: DataBucket
   /// The events, in order.
-  public let log: EventLog
+  package let log: EventLog
   /// Errors of `didFinish` callbacks, undos and cleanups, and calls of contexts after the success of their ops; each is
   /// also one of the loop's `unobservedFailures`.
   package private(set) var lateErrors: [FlowError] = []
@@ -27,7 +27,7 @@ public final class Run: FlowTask<DataBucket> {
   package private(set) var isFinishedEarly = false
 
   /// The value that a machine has finished with, for a run of a machine; `.null` means none.
-  public private(set) var finishValue: FlowValue?
+  package private(set) var finishValue: FlowValue?
 
   /// The steps that an ended machine had entered.
   private(set) var endedHistory: MachineHistory?
@@ -118,7 +118,7 @@ public final class Run: FlowTask<DataBucket> {
   public var identifier: ByteString { log.runID }
 
   /// When it started: seconds since 1970-01-01 00:00:00 UTC, as `Date(timeIntervalSince1970:)` takes them.
-  public var started: Double { Double(log.wallBase.later(by: log.began)) / 1e9 }
+  package var started: Double { Double(log.wallBase.later(by: log.began)) / 1e9 }
 
   /// The execution that stands for this run in the run whose op has started it: the id of that run,
   /// and the `id` of its events there. nil for a run that no op has started, and when it has ended.
@@ -127,7 +127,7 @@ public final class Run: FlowTask<DataBucket> {
   }
 
   /// The events so far, in order.
-  public var events: EventSequence {
+  public var events: some Sequence<RunEvent> {
     loop.checkThread()
     return log.events
   }
@@ -138,7 +138,7 @@ public final class Run: FlowTask<DataBucket> {
   ///
   /// ```swift
   /// func upload() throws -> String? {
-  ///   try makeUploadFlow().start(on: loop).wait().string("url")
+  ///   try makeUploadFlow().start(on: loop).wait().value("url", as: String.self)
   /// }
   /// ```
   ///

@@ -32,20 +32,7 @@ extension Run {
 ///
 /// Monitors don't wait for a run: unlike an observer, a monitor doesn't change which tasks are
 /// cancelled together. They are called on the loop's thread, and must neither wait nor start runs.
-///
-/// ```swift
-/// final class Busy: RunMonitor {
-///   private(set) var count = 0
-///
-///   func runBegins(_ run: Run) -> Bool {
-///     count += 1
-///     return true
-///   }
-///   func runEnded(_ run: Run) { count -= 1 }
-/// }
-/// loop.runMonitors.append(Busy())
-/// ```
-public protocol RunMonitor: AnyObject {
+package protocol RunMonitor: AnyObject {
   /// A run starts: it has its data, and nothing of it has been executed.
   ///
   /// - Parameter run: The run.

@@ -6,7 +6,7 @@
 ///
 /// ```swift
 /// let run = ExecOp("git", "rev-parse", "HEAD").start(on: loop)
-/// print(try await run.value.string("stdout") ?? "")
+/// print(try await run.value.value("stdout") ?? "")
 /// ```
 public final class ExecOp: Op {
   /// The description of such ops, for people.

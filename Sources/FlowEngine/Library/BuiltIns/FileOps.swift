@@ -5,7 +5,7 @@
 ///
 /// ```swift
 /// let run = ReadFileOp().start(on: loop, data: ["path": "notes.txt"])
-/// print(try await run.value.string("content") ?? "")
+/// print(try await run.value.value("content") ?? "")
 /// ```
 public final class ReadFileOp: Op {
   /// Makes an op that reads the file at `path`.

@@ -13,8 +13,8 @@
 /// print(run.data[Keys.urls]?.count ?? 0)
 /// ```
 ///
-/// As with `Input`, a type that is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by
-/// `FlowValueEncoder` and `FlowValueDecoder`.
+/// As with `Input`, a type that is `FlowValueConvertible` is converted by itself, any other one that is `Codable` is
+/// encoded and decoded.
 public struct FlowKey<Content: Sendable>: Sendable {
   /// Its name in data.
   public let name: ByteString
@@ -38,7 +38,7 @@ extension FlowKey where Content: Codable {
 }
 
 extension FlowKey {
-  /// A key for a Swift object of any type; see `ObjectValue`.
+  /// A key for a Swift object of any type.
   public init(object name: some FlowText) { self.init(name.byteString, ObjectForm<Content>.self) }
 
   /// The value of a content.

@@ -42,7 +42,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
     navigator: some TransitionNavigator<Step, StepResult, State>,
     reducer: some StateReducer<StepResult, State, Output>,
     provider: some TransitionProvider<Step, StepResult, State>,
-    maxTransitions: Int = MachineOp.defaultMaxTransitions,
+    maxTransitions: Int = 10_000,
     takingState: ((DataBucket) throws -> State)? = nil,
     givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem) {
@@ -165,7 +165,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   /// - Returns: The transition with the new state, or the end.
   /// - Throws: The error that the machine would fail with, such as for an event that no step
   ///   handles.
-  public nonisolated(nonsending) func transition(
+  package nonisolated(nonsending) func transition(
     on loop: FlowEventLoop = .current, after step: Step, result: StepResult, state: State
   ) async throws -> MachineDecision<Step, State, Output> {
     var decision: MachineDecision<Int, FlowValue, FlowValue>?
@@ -188,10 +188,10 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   }
 
   /// Searches the definition for probable mistakes; see `MachineOp.check`.
-  public func check() -> [FlowFinding] { op.check() }
+  package func check() -> [FlowFinding] { op.check() }
 
   /// The result that a run of this machine has finished with; nil when it hasn't succeeded.
-  public func result(of run: Run) -> Output? {
+  package func result(of run: Run) -> Output? {
     guard run.state == .succeeded else { return nil }
     return run.finishValue.flatMap { logic.unbox($0) }
   }
@@ -201,7 +201,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   /// Suspends the calling Swift task, which has to be on the loop's thread; see `Run.value`.
   ///
   /// - Throws: The run's error, or `CancellationError`.
-  public nonisolated(nonsending) func value(
+  package nonisolated(nonsending) func value(
     of run: Run, cancelsTask: Bool = false
   ) async throws -> Output {
     _ = try await run.value(cancelsTask: cancelsTask)
@@ -222,7 +222,7 @@ extension Machine where Output == State {
     _ name: some FlowText, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     provider: some TransitionProvider<Step, StepResult, State>,
-    maxTransitions: Int = MachineOp.defaultMaxTransitions,
+    maxTransitions: Int = 10_000,
     takingState: ((DataBucket) throws -> State)? = nil,
     givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem) {
@@ -295,7 +295,7 @@ public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: Transit
     self.dsl = dsl
     self.anyStepFirst = anyStepFirst
     var transitions = NamedTransitions<Builder.Step, Builder.Event>()
-    for part in dsl.parts {
+    for part in dsl.parts.map(\.content) {
       switch part {
       case .emitter: break
       case .step(let step, let handlers):

@@ -31,14 +31,14 @@ public struct MachineDSL<Builder: MachineDSLBuilder> {
   let parts: [MachineDSLPart<Builder>]
 
   /// Makes a description of consecutive parts.
-  public init(@MachineListBuilder<MachineDSLPart<Builder>> parts: () -> [MachineDSLPart<Builder>]) {
+  public init(@FlowListBuilder<MachineDSLPart<Builder>> parts: () -> [MachineDSLPart<Builder>]) {
     self.parts = parts()
   }
 
   /// The function that derives an event from a result; the last one counts.
   var emitter: Builder.Emitter? {
     var emitter: Builder.Emitter?
-    for case .emitter(let one) in parts { emitter = one }
+    for case .emitter(let one) in parts.map(\.content) { emitter = one }
     return emitter
   }
 }
@@ -79,30 +79,27 @@ extension MachineDSLBuilder {
 
   /// Derives events with `emitter`.
   public static func emit(using emitter: @escaping Emitter) -> MachineDSLPart<Self> {
-    .emitter(emitter)
+    MachineDSLPart(.emitter(emitter))
   }
 
-  /// The transitions after a step.
+  /// The transitions after a step; without any the machine ends with its state.
   public static func step(
     _ step: Step,
-    @MachineListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>]
-  ) -> MachineDSLPart<Self> { .step(step, handlers()) }
-
-  /// A step without transitions: the machine ends with its state.
-  public static func step(_ step: Step) -> MachineDSLPart<Self> { .step(step, []) }
+    @FlowListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>] = { [] }
+  ) -> MachineDSLPart<Self> { MachineDSLPart(.step(step, handlers())) }
 
   /// A step after which the machine ends on purpose. Where results are reduced, `Machine.check`
   /// warns of steps without a transition that aren't marked so. Its events are handled as those of
   /// any step.
   public static func finalStep(
     _ step: Step,
-    @MachineListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>] = { [] }
-  ) -> MachineDSLPart<Self> { .finalStep(step, handlers()) }
+    @FlowListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>] = { [] }
+  ) -> MachineDSLPart<Self> { MachineDSLPart(.finalStep(step, handlers())) }
 
   /// The transitions after any step that doesn't have its own.
   public static func step(
-    @MachineListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>]
-  ) -> MachineDSLPart<Self> { .step(nil, handlers()) }
+    @FlowListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>]
+  ) -> MachineDSLPart<Self> { MachineDSLPart(.step(nil, handlers())) }
 
   /// The transition on an event.
   public static func on(
@@ -126,6 +123,7 @@ extension MachineDSLBuilder {
 
 extension MachineDSL: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
 extension MachineDSLPart: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
+extension MachineDSLPart.Content: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
 extension MachineDSLHandler: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
 
 /// A part of a `MachineDSL`.
@@ -136,13 +134,19 @@ extension MachineDSLHandler: Sendable where Builder.Step: Sendable, Builder.Even
 /// }
 /// let dsl = MachineDSL { for screen in screens([.amount, .tariffs]) { screen } }
 /// ```
-public enum MachineDSLPart<Builder: MachineDSLBuilder> {
-  /// The function that derives events from results.
-  case emitter(Builder.Emitter)
-  /// A step with its transitions; nil is the any-step.
-  case step(Builder.Step?, [MachineDSLHandler<Builder>])
-  /// A step after which the machine ends, with the transitions on its events.
-  case finalStep(Builder.Step, [MachineDSLHandler<Builder>])
+public struct MachineDSLPart<Builder: MachineDSLBuilder> {
+  enum Content {
+    /// The function that derives events from results.
+    case emitter(Builder.Emitter)
+    /// A step with its transitions; nil is the any-step.
+    case step(Builder.Step?, [MachineDSLHandler<Builder>])
+    /// A step after which the machine ends, with the transitions on its events.
+    case finalStep(Builder.Step, [MachineDSLHandler<Builder>])
+  }
+
+  let content: Content
+
+  init(_ content: Content) { self.content = content }
 }
 
 /// One transition after a step.
@@ -161,34 +165,14 @@ public struct MachineDSLHandler<Builder: MachineDSLBuilder> {
   let transition: MachineTransition<Builder.Step>
 }
 
-/// Builds a list of parts or handlers. `if` and `for` are evaluated when the machine is made.
-@resultBuilder
-public enum MachineListBuilder<Part> {
-  /// One part.
-  public static func buildExpression(_ part: Part) -> [Part] { [part] }
-
-  /// Consecutive parts.
-  public static func buildBlock(_ parts: [Part]...) -> [Part] { parts.flatMap { $0 } }
-
-  /// An `if` without an `else`, evaluated when the machine is made.
-  public static func buildOptional(_ part: [Part]?) -> [Part] { part ?? [] }
-
-  /// The first branch of an `if`, evaluated when the machine is made.
-  public static func buildEither(first part: [Part]) -> [Part] { part }
-
-  /// The other branch of an `if`, evaluated when the machine is made.
-  public static func buildEither(second part: [Part]) -> [Part] { part }
-
-  /// A `for` that makes parts.
-  public static func buildArray(_ parts: [[Part]]) -> [Part] { parts.flatMap { $0 } }
-}
-
 extension MachineDSL {
   /// The steps and transitions in DOT, the language of Graphviz, as those of a machine made with them; see
   /// `MachineOp.dot`.
   ///
   /// Source: FlowKit's `DOTBuilder`.
-  public func dot(_ options: MachineDOTOptions = MachineDOTOptions()) -> ByteString {
+  public func dot() -> ByteString { dot(MachineDOTOptions()) }
+
+  package func dot(_ options: MachineDOTOptions) -> ByteString {
     let transitions = DeclarativeTransitionProvider(self).transitions
     let logic = TypedMachineLogic<Builder.Step, Builder.StepResult, Builder.State, Builder.State>(
       transitions.names, events: transitions.events.names)

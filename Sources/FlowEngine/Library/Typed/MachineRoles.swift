@@ -126,7 +126,8 @@ public struct DeclarativeNavigator<Step: Hashable, StepResult, State>: Transitio
 
   /// Makes a navigator of the listed steps; when a step is listed twice, the last one counts.
   public init(
-    @StepListBuilder<Step, StepResult, State> steps: () -> [Perform<Step, StepResult, State>]
+    @FlowListBuilder<Perform<Step, StepResult, State>>
+    steps: () -> [Perform<Step, StepResult, State>]
   ) {
     for step in steps() { bodies[step.step] = step.body }
   }
@@ -150,9 +151,7 @@ public struct DeclarativeNavigator<Step: Hashable, StepResult, State>: Transitio
 /// }
 /// ```
 public struct Perform<Step: Hashable, StepResult, State> {
-  /// The work of a step, from the state at that time and the machine's execution; may wait.
-  public typealias Body =
-    nonisolated(nonsending) (State, OpContext) async throws -> StepResult
+  typealias Body = nonisolated(nonsending) (State, OpContext) async throws -> StepResult
 
   let step: Step
   let body: Body
@@ -160,7 +159,10 @@ public struct Perform<Step: Hashable, StepResult, State> {
   /// - Parameters:
   ///   - step: The step.
   ///   - body: Its work, from the state at that time and the machine's execution.
-  public init(_ step: Step, body: @escaping Body) {
+  public init(
+    _ step: Step,
+    body: nonisolated(nonsending) @escaping (State, OpContext) async throws -> StepResult
+  ) {
     self.step = step
     self.body = body
   }
@@ -183,18 +185,4 @@ public struct Perform<Step: Hashable, StepResult, State> {
       return try result(try await run.value(cancelsTask: true))
     }
   }
-}
-
-/// Builds the list of a `DeclarativeNavigator`.
-@resultBuilder
-public enum StepListBuilder<Step: Hashable, StepResult, State> {
-  /// One step.
-  public static func buildExpression(
-    _ step: Perform<Step, StepResult, State>
-  ) -> [Perform<Step, StepResult, State>] { [step] }
-
-  /// Consecutive steps.
-  public static func buildBlock(
-    _ parts: [Perform<Step, StepResult, State>]...
-  ) -> [Perform<Step, StepResult, State>] { parts.flatMap { $0 } }
 }

@@ -43,10 +43,10 @@ public struct OpData<Definition: OpDefinition> {
   }
 
   /// The value of an input; one that the op doesn't declare ends the process with a sentence.
-  public subscript<Content>(key: OpInput<Content>) -> Content { inputs[key] }
+  package subscript<Content>(key: OpInput<Content>) -> Content { inputs[key] }
 
   /// The present value of an output.
-  public subscript<Content>(key: OpOutput<Content>) -> Content? {
+  package subscript<Content>(key: OpOutput<Content>) -> Content? {
     get {
       context.bucket(reading: schema.key(key.name, in: context.bucket.keys))[key]
     }
@@ -59,7 +59,7 @@ public struct OpData<Definition: OpDefinition> {
   public func log(_ text: some FlowText) { context.log(text) }
 
   /// Reports the op's progress, in units of its own; `total` is nil when it isn't known.
-  public func progress(_ done: Double, of total: Double? = nil) {
+  package func progress(_ done: Double, of total: Double? = nil) {
     context.progress(done, of: total)
   }
 
@@ -126,10 +126,10 @@ public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
   }
 
   /// The value of an input; one that the op doesn't declare ends the process with a sentence.
-  public subscript<Content>(key: OpInput<Content>) -> Content { inputs[key] }
+  package subscript<Content>(key: OpInput<Content>) -> Content { inputs[key] }
 
   /// The value that was set for an output; nil before.
-  public subscript<Content>(key: OpOutput<Content>) -> Content? {
+  package subscript<Content>(key: OpOutput<Content>) -> Content? {
     get { outputs.first { $0.name == key.name }?.content as? Content }
     set {
       outputs.removeAll { $0.name == key.name }

@@ -1,9 +1,5 @@
 /// A key that a typed op declares: an `Input` or an `Output`.
-///
-/// ```swift
-/// for key in ScaleOp().declaredKeys { print(key.name, key.typeName) }
-/// ```
-public protocol OpKey: Sendable {
+package protocol OpKey: Sendable {
   /// Its name in the data bucket.
   var name: ByteString { get }
   /// The declared type, as `FlowValueType` parses it.
@@ -14,7 +10,7 @@ public protocol OpKey: Sendable {
 ///
 /// `Input<String>("image")` must be present when the op starts; `Input<Int?>("quality")` may be
 /// absent, and so may `Input("quality", default: 80)`, which then has its default value. A type that
-/// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by `FlowValueDecoder`.
+/// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` is decoded.
 ///
 /// ```swift
 /// struct HalfOp: TypedOp {
@@ -24,10 +20,10 @@ public protocol OpKey: Sendable {
 ///   func run(_ data: OpData<HalfOp>) throws { data.half = data.width / 2 }
 /// }
 /// ```
-public struct OpInput<Content: Sendable>: OpKey {
-  public let name: ByteString
+public struct OpInput<Content: Sendable>: OpKey, Sendable {
+  package let name: ByteString
   /// The value when the key is absent; nil when the key must be present.
-  public let defaultValue: Content?
+  package let defaultValue: Content?
   let form: any ContentForm<Content>.Type
 
   private init(_ name: some FlowText, _ form: any ContentForm<Content>.Type, _ value: Content?) {
@@ -36,36 +32,29 @@ public struct OpInput<Content: Sendable>: OpKey {
     defaultValue = value
   }
 
-  public var typeName: String {
+  package var typeName: String {
     let name = form.typeName.description
     return defaultValue == nil || name.hasSuffix("?") ? name : name + "?"
   }
 }
 
 extension OpInput where Content: FlowValueConvertible {
-  /// Declares a key that must be present.
-  public init(_ name: some FlowText) { self.init(name, ConvertibleForm<Content>.self, nil) }
-
-  /// Declares a key that may be absent, with its default value.
-  public init(_ name: some FlowText, default defaultValue: Content) {
+  /// Declares a key that must be present, or has a default value.
+  public init(_ name: some FlowText, default defaultValue: Content? = nil) {
     self.init(name, ConvertibleForm<Content>.self, defaultValue)
   }
 }
 
 extension OpInput where Content: Codable {
-  /// Declares a key that must be present.
+  /// Declares a key that must be present, or has a default value.
   @_disfavoredOverload
-  public init(_ name: some FlowText) { self.init(name, CodableForm<Content>.self, nil) }
-
-  /// Declares a key that may be absent, with its default value.
-  @_disfavoredOverload
-  public init(_ name: some FlowText, default defaultValue: Content) {
+  public init(_ name: some FlowText, default defaultValue: Content? = nil) {
     self.init(name, CodableForm<Content>.self, defaultValue)
   }
 }
 
 extension OpInput {
-  /// Declares a key that must be present, with a Swift object of any type; see `ObjectValue`.
+  /// Declares a key that must be present, with a Swift object of any type.
   ///
   /// The type is Sendable, since one declaration also serves a `ConcurrentTypedOp`, which reads the object on
   /// another thread. An op on the loop's thread reads an object of any other class with `OpContext.object`:
@@ -74,11 +63,8 @@ extension OpInput {
 }
 
 extension OpInput {
-  /// Declares a key that must be present, unless its type is an optional.
-  public init(_ key: FlowKey<Content>) { self.init(key.name, key.form, nil) }
-
-  /// Declares a key that may be absent, with its default value.
-  public init(_ key: FlowKey<Content>, default defaultValue: Content) {
+  /// Declares a key that must be present, unless its type is an optional or it has a default value.
+  public init(_ key: FlowKey<Content>, default defaultValue: Content? = nil) {
     self.init(key.name, key.form, defaultValue)
   }
 }
@@ -86,7 +72,7 @@ extension OpInput {
 /// An output that a typed op declares: a key of the data bucket with its Swift type.
 ///
 /// It must be set when the op ends, unless it is an optional: `Output<String?>("note")`. A type that
-/// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by `FlowValueEncoder`.
+/// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` is encoded.
 ///
 /// ```swift
 /// struct LengthOp: TypedOp {
@@ -96,8 +82,8 @@ extension OpInput {
 ///   func run(_ data: OpData<LengthOp>) throws { data.length = data.text.count }
 /// }
 /// ```
-public struct OpOutput<Content: Sendable>: OpKey {
-  public let name: ByteString
+public struct OpOutput<Content: Sendable>: OpKey, Sendable {
+  package let name: ByteString
   let form: any ContentForm<Content>.Type
 
   private init(_ name: some FlowText, _ form: any ContentForm<Content>.Type) {
@@ -105,7 +91,7 @@ public struct OpOutput<Content: Sendable>: OpKey {
     self.form = form
   }
 
-  public var typeName: String { form.typeName.description }
+  package var typeName: String { form.typeName.description }
 }
 
 extension OpOutput where Content: FlowValueConvertible {
@@ -120,7 +106,7 @@ extension OpOutput where Content: Codable {
 }
 
 extension OpOutput {
-  /// Declares a key that the op gives, with a Swift object of any type; see `ObjectValue`.
+  /// Declares a key that the op gives, with a Swift object of any type.
   public init(object name: some FlowText) { self.init(name, ObjectForm<Content>.self) }
 }
 
@@ -160,7 +146,7 @@ extension DataBucket {
 
   /// The value under a declared input, or its default; nil when it is of another type, or absent
   /// without a default.
-  public subscript<Content>(key: OpInput<Content>) -> Content? {
+  package subscript<Content>(key: OpInput<Content>) -> Content? {
     guard let value = self[key.name] else { return key.defaultValue }
     return try? key.form.content(of: value)
   }
@@ -169,7 +155,8 @@ extension DataBucket {
 extension Flow {
   /// Adds initial data, under the key of an op's input; a later value replaces an earlier one.
   @discardableResult
-  public func data<Content: FlowValueConvertible>(_ key: OpInput<Content>, _ value: Content) -> Flow
+  package func data<Content: FlowValueConvertible>(_ key: OpInput<Content>, _ value: Content)
+    -> Flow
   {
     data(key.name, value.flowValue)
   }
@@ -178,7 +165,7 @@ extension Flow {
   ///
   /// - Throws: An `EncodingError` when a part of the value has no form in a bucket.
   @discardableResult @_disfavoredOverload
-  public func data<Content>(_ key: OpInput<Content>, _ value: Content) throws -> Flow {
+  package func data<Content>(_ key: OpInput<Content>, _ value: Content) throws -> Flow {
     data(key.name, try key.form.value(of: value))
   }
 }

@@ -16,9 +16,6 @@
 public protocol OpDefinition: OpConvertible {
   /// Its name and policies; by default the name of the type, and no policies.
   var configuration: OpConfiguration { get }
-  /// The inputs and outputs; by default all stored properties of these types, looked up once for
-  /// each op that is made.
-  var declaredKeys: [any OpKey] { get }
 }
 
 extension OpDefinition {
@@ -36,19 +33,19 @@ extension OpDefinition {
 /// ```
 public struct OpConfiguration: Sendable {
   /// The name in lines and errors; nil for the name of its type.
-  public var name: ByteString?
+  package var name: ByteString?
   /// The purpose of the op, for people.
-  public var doc: ByteString?
+  package var doc: ByteString?
   /// The key under which a group passes an item; nil for the only input.
-  public var primaryInput: ByteString?
+  package var primaryInput: ByteString?
   /// The key that a group collects; nil for the only output.
-  public var primaryOutput: ByteString?
+  package var primaryOutput: ByteString?
   /// How often and when it is retried; nil for never.
-  public var retry: RetryPolicy?
+  package var retry: RetryPolicy?
   /// The time that an attempt may take; nil for no limit.
-  public var timeout: Duration?
+  package var timeout: Duration?
   /// The time that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
-  public var grace: Duration?
+  package var grace: Duration?
   /// Where it was made, for the sentence about a wrong timeout.
   let (file, line): (StaticString, UInt)
 
@@ -73,7 +70,8 @@ public struct OpConfiguration: Sendable {
 extension OpDefinition {
   public var configuration: OpConfiguration { OpConfiguration() }
 
-  public var declaredKeys: [any OpKey] {
+  /// The inputs and outputs: all stored properties of these types, looked up once for each op that is made.
+  var declaredKeys: [any OpKey] {
     Mirror(reflecting: self).children.compactMap { $0.value as? any OpKey }
   }
 }
@@ -151,7 +149,7 @@ extension ConcurrentTypedOp {
       ConcurrentBody(
         take: {
           try ConcurrentOpData(
-            self, schema.read($0), clock: $0.clock, trace: $0.traceContext)
+            self, schema.read($0), clock: $0.loop.loopClock, trace: $0.traceContext)
         },
         work: { data in
           var data = data
@@ -173,71 +171,6 @@ extension Op {
       primaryInput: configuration.primaryInput, primaryOutput: configuration.primaryOutput,
       retry: configuration.retry, timeout: configuration.timeout, grace: configuration.grace,
       body: body(schema), file: configuration.file, line: configuration.line)
-  }
-}
-
-extension OpConvertible {
-  /// The op with another name or other policies; nil leaves each unchanged.
-  public func with(
-    name: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
-  ) -> Op {
-    makeOp().with(
-      name: name, retry: retry, timeout: timeout, grace: grace, file: file, line: line)
-  }
-
-  /// Starts the op alone and runs it until its first wait.
-  ///
-  /// - Parameters:
-  ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
-  ///     thread.
-  ///   - data: The initial data, in this order.
-  ///   - file: The file that a message about wrong use names.
-  ///   - line: The line that it names.
-  /// - Returns: The run, which may have settled already.
-  @discardableResult
-  public func start(
-    on loop: FlowEventLoop = .current, data: InitialData = [:], file: StaticString = #fileID,
-    line: UInt = #line
-  ) -> Run {
-    makeOp().start(on: loop, data: data, file: file, line: line)
-  }
-}
-
-extension Flow {
-  /// Adds a typed op, a machine or a template of an op as a step.
-  ///
-  /// - Parameters:
-  ///   - definition: The typed op, machine or template.
-  ///   - retry: How often it is retried at this place; nil leaves it to the op.
-  ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
-  ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
-  ///   - file: The file that a message about wrong use names.
-  ///   - line: The line that it names.
-  /// - Returns: The flow.
-  @discardableResult
-  public func add(
-    _ definition: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
-  ) -> Flow {
-    add(
-      definition.makeOp(), retry: retry, timeout: timeout, grace: grace, file: file, line: line)
-  }
-
-  /// Adds a step that runs a typed op once for each item of a list.
-  @discardableResult
-  public func addGrouped(_ definition: some OpConvertible, _ dispatcher: GroupDispatcher) -> Flow {
-    addGrouped(definition.makeOp(), dispatcher)
-  }
-
-  /// Adds a typed op as a final step, which runs whatever the outcome; see `addFinally` for ops.
-  @discardableResult
-  public func addFinally(
-    _ definition: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
-  ) -> Flow {
-    addFinally(
-      definition.makeOp(), retry: retry, timeout: timeout, grace: grace, file: file, line: line)
   }
 }
 

@@ -12,10 +12,7 @@ internal import FlowLoop
 ///
 /// Used on the loop's thread by one task at a time. The iterator throws the error of the op that writes the stream, when that
 /// fails, and `CancellationError` when the op is stopped.
-public struct StreamItems<Item: FlowValueConvertible>: AsyncSequence {
-  public typealias Element = Item
-  public typealias Failure = any Error
-
+package struct StreamItems<Item: FlowValueConvertible>: AsyncSequence {
   private let name: ByteString
   private let input: StreamInput
   private let context: OpContext
@@ -27,15 +24,15 @@ public struct StreamItems<Item: FlowValueConvertible>: AsyncSequence {
   }
 
   /// Gets the items one after another.
-  public struct AsyncIterator: AsyncIteratorProtocol {
+  package struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let name: ByteString
     fileprivate let input: StreamInput
     fileprivate let context: OpContext
     fileprivate let loop: FlowEventLoop
 
-    public mutating func next() async throws -> Item? { try await next(isolation: #isolation) }
-
-    public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Item? {
+    package mutating func next(isolation actor: isolated (any Actor)?) async throws(any Error)
+      -> Item?
+    {
       if input.isOfStream, context.isOpen { context.notePassedItems() }
       while !input.hasNext {
         var end: (() -> Void)?
@@ -51,7 +48,7 @@ public struct StreamItems<Item: FlowValueConvertible>: AsyncSequence {
     }
   }
 
-  public func makeAsyncIterator() -> AsyncIterator {
+  package func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(name: name, input: input, context: context, loop: context.loop)
   }
 }
@@ -66,7 +63,7 @@ extension OpContext {
   /// - Throws: A `FlowError`, with which the op also fails, when the op declares no such need, or there is no value.
   public func items<Item: FlowValueConvertible>(
     _ name: some FlowText, as type: Item.Type = Item.self
-  ) throws(FlowError) -> StreamItems<Item> {
+  ) throws(FlowError) -> some AsyncSequence<Item, any Error> {
     let key = bucket.keys.intern(name)
     guard let value = get(key) else { throw failing(bucket.missingInput(key)) }
     guard let input = input(key, value) else {
@@ -126,13 +123,13 @@ extension OpContext {
 ///   }
 /// }
 /// ```
-public struct ReadStream<Item: FlowValueConvertible>: StreamInputKey {
-  public let name: ByteString
+public struct ReadStream<Item: FlowValueConvertible>: StreamInputKey, Sendable {
+  package let name: ByteString
 
   /// Declares a stream that must be there, or a list.
   public init(_ name: some FlowText) { self.name = name.byteString }
 
-  public var typeName: String { "stream<\(Item.flowTypeName)>" }
+  package var typeName: String { "stream<\(Item.flowTypeName)>" }
 }
 
 /// A stream that an `AsyncTypedOp` writes: `try await data.emit(\.rows, 5)`.
@@ -146,13 +143,13 @@ public struct ReadStream<Item: FlowValueConvertible>: StreamInputKey {
 ///   }
 /// }
 /// ```
-public struct WriteStream<Item: FlowValueConvertible>: OpKey {
-  public let name: ByteString
+public struct WriteStream<Item: FlowValueConvertible>: OpKey, Sendable {
+  package let name: ByteString
 
   /// Declares a stream that the op gives.
   public init(_ name: some FlowText) { self.name = name.byteString }
 
-  public var typeName: String { "stream<\(Item.flowTypeName)>" }
+  package var typeName: String { "stream<\(Item.flowTypeName)>" }
 }
 
 /// A stream of any type that an op reads.
@@ -162,7 +159,7 @@ extension OpData {
   /// The items of a stream that the op reads.
   public subscript<Item>(
     dynamicMember path: KeyPath<Definition, ReadStream<Item>>
-  ) -> StreamItems<Item> {
+  ) -> some AsyncSequence<Item, any Error> {
     get throws { try context.items(definition[keyPath: path].name, as: Item.self) }
   }
 

@@ -35,7 +35,7 @@ public final class FlowTaskHandle<Success: Sendable>: Sendable {
   ///   waits for its end and throws its error.
   /// - Returns: The result.
   /// - Throws: The task's error, or `CancellationError`.
-  public func value(cancelsTask: Bool) async throws -> Success {
+  package func value(cancelsTask: Bool) async throws -> Success {
     let task = task
     return try await mailbox.perform { (_: FlowEventLoop) async throws -> Success in
       guard let task = task.content else { throw CancellationError() }

@@ -8,33 +8,27 @@
 ///
 /// Any thread may read it and sleep on it. With a `VirtualClock` a sleep takes no time: the loop advances the clock when
 /// it has nothing else to do. A sleep lasts as long as nobody turns the loop, and ends when the loop is shut down.
-public struct LoopClock: Clock {
+package struct LoopClock: Clock {
   /// A time of the clock.
-  ///
-  /// ```swift
-  /// let began = loop.clock.now
-  /// try await loop.sleep(for: .seconds(1))
-  /// print(began.duration(to: loop.clock.now))
-  /// ```
-  public struct Instant: InstantProtocol {
+  package struct Instant: InstantProtocol {
     /// Nanoseconds since the clock's start, as `FlowEventLoop.now()` has them.
-    public let nanoseconds: Int64
+    package let nanoseconds: Int64
 
     /// Makes the time that many nanoseconds after the clock's start.
-    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+    package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     /// The time after `duration`, or before it when that is negative; the latest or the earliest time of the clock when
     /// that is too far.
-    public func advanced(by duration: Duration) -> Instant {
+    package func advanced(by duration: Duration) -> Instant {
       Instant(nanoseconds: nanoseconds.later(by: duration.wholeNanoseconds))
     }
 
     /// The time from this instant to `other`, negative when `other` is the earlier one.
-    public func duration(to other: Instant) -> Duration {
+    package func duration(to other: Instant) -> Duration {
       .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
     }
 
-    public static func < (one: Instant, other: Instant) -> Bool {
+    package static func < (one: Instant, other: Instant) -> Bool {
       one.nanoseconds < other.nanoseconds
     }
   }
@@ -48,13 +42,13 @@ public struct LoopClock: Clock {
   }
 
   /// The present time.
-  public var now: Instant { Instant(nanoseconds: source.now()) }
+  package var now: Instant { Instant(nanoseconds: source.now()) }
 
   /// The smallest difference between two times.
-  public var minimumResolution: Duration { .nanoseconds(1) }
+  package var minimumResolution: Duration { .nanoseconds(1) }
 
   /// Whether time passes only when the loop has nothing else to do, as with a `VirtualClock`.
-  public var isVirtual: Bool { source.isVirtual }
+  package var isVirtual: Bool { source.isVirtual }
 
   /// Suspends the calling task until the clock has reached a time.
   ///
@@ -62,7 +56,7 @@ public struct LoopClock: Clock {
   ///   - deadline: The time; one that has passed doesn't wait.
   ///   - tolerance: Ignored: the loop is as exact as the system lets it be.
   /// - Throws: `CancellationError`, at once when the task is cancelled, or when the loop is shut down or released.
-  public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
+  package func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     let (inside, outside) = (LoopTask.current, OutsideWork.current)
     if let loop = inside?.loop(of: mailbox) {
       return try await loop.sleep(untilTime: deadline.nanoseconds)
@@ -79,10 +73,12 @@ public struct LoopClock: Clock {
 
 extension FlowEventLoop {
   /// The loop's time as a clock of Swift, which any thread may use.
-  public var clock: LoopClock { LoopClock(of: self) }
+  public var clock: some Clock<Duration> { loopClock }
+
+  package var loopClock: LoopClock { LoopClock(of: self) }
 }
 
 extension OpContext {
-  /// The time of the op's loop as a clock of Swift; see `LoopClock`.
-  public var clock: LoopClock { loop.clock }
+  /// The time of the op's loop as a clock of Swift, which any thread may use.
+  public var clock: some Clock<Duration> { loop.loopClock }
 }

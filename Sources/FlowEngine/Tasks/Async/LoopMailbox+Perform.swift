@@ -13,7 +13,7 @@ extension LoopMailbox {
   ///
   /// ```swift
   /// let url = try await mailbox.perform { loop in
-  ///   try await makeUploadFlow().start(on: loop).value.string("url")
+  ///   try await makeUploadFlow().start(on: loop).value.value("url", as: String.self)
   /// }
   /// ```
   ///

@@ -7,7 +7,7 @@
 /// ```
 public final class ProcessTask: FlowTask<ProcessResult> {
   /// The program and its arguments.
-  public let request: ProcessRequest
+  package let request: ProcessRequest
   /// Whether a status other than 0 is a failure.
   package let isChecked: Bool
   private var child: ChildProcess?
@@ -62,7 +62,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
 
   /// The number of its process; nil before its start. After its end the system may give the number to
   /// another process.
-  public var processNumber: Int32? { child?.processNumber ?? knownNumber }
+  package var processNumber: Int32? { child?.processNumber ?? knownNumber }
 
   /// The lines of its outputs, the same for all callers. Each reader has to `open` and `close` them:
   /// meanwhile the outputs aren't collected. For a program that has ended without readers they are those

@@ -14,7 +14,7 @@ public struct FlowFinding: Sendable, Hashable {
     case warning
 
     /// The name that scripts use.
-    public var name: ByteString {
+    package var name: ByteString {
       switch self {
       case .error: "error"
       case .warning: "warning"

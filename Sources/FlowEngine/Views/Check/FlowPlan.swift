@@ -188,7 +188,7 @@ extension Run {
   }
 
   /// The findings of `Flow.check` for the data of the run; for an op, with the op as the only step.
-  public func check() -> [FlowFinding] {
+  package func check() -> [FlowFinding] {
     loop.checkThread()
     let given = data.entries.map { (name: loop.keys.name(of: $0.key), value: $0.value) }
     let flow = op as? Flow ?? Flow(op.name).add(op)

@@ -1,11 +1,7 @@
 /// The form of a machine's graph in DOT; by default FlowKit's.
-///
-/// ```swift
-/// print(TransferDSL.dsl.dot(MachineDOTOptions(direction: .topToBottom, shape: "ellipse")))
-/// ```
-public struct MachineDOTOptions: Sendable {
+package struct MachineDOTOptions: Sendable {
   /// The direction of the graph.
-  public enum Direction: String, Sendable, CaseIterable {
+  package enum Direction: String, Sendable, CaseIterable {
     /// From left to right.
     case leftToRight = "LR"
     /// From right to left.
@@ -17,14 +13,14 @@ public struct MachineDOTOptions: Sendable {
   }
 
   /// Whether several edges between two steps are drawn as one.
-  public var isStrict: Bool
+  package var isStrict: Bool
   /// The direction of the graph.
-  public var direction: Direction
+  package var direction: Direction
   /// The shape of the nodes: one that Graphviz knows.
-  public var shape: String
+  package var shape: String
 
   /// Makes options; by default FlowKit's.
-  public init(
+  package init(
     isStrict: Bool = true, direction: Direction = .leftToRight, shape: String = "box"
   ) {
     self.isStrict = isStrict
@@ -42,7 +38,9 @@ extension MachineOp {
   /// line break.
   ///
   /// Source: FlowKit's `DOTBuilder`.
-  public func dot(_ options: MachineDOTOptions = MachineDOTOptions()) -> ByteString {
+  public func dot() -> ByteString { dot(MachineDOTOptions()) }
+
+  package func dot(_ options: MachineDOTOptions) -> ByteString {
     MachineGraph(blueprint).dot(options)
   }
 

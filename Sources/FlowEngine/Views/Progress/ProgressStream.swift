@@ -38,30 +38,22 @@ public struct RunProgress: Sendable, Equatable {
 ///   print(progress.fraction ?? 0, progress.op)
 /// }
 /// ```
-public struct ProgressStream: AsyncSequence, Sendable {
-  public typealias Element = RunProgress
-  public typealias Failure = Never
-
+package struct ProgressStream: AsyncSequence, Sendable {
   private let stream: AsyncStream<RunProgress>
   private let demand: ProgressDemand
 
   /// Gets the elements one after another.
-  public struct AsyncIterator: AsyncIteratorProtocol {
+  package struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var iterator: AsyncStream<RunProgress>.AsyncIterator
     fileprivate let demand: ProgressDemand
 
-    public mutating func next() async -> RunProgress? {
-      demand.wantElement()
-      return await iterator.next()
-    }
-
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> RunProgress? {
+    package mutating func next(isolation actor: isolated (any Actor)?) async -> RunProgress? {
       demand.wantElement()
       return await iterator.next(isolation: actor)
     }
   }
 
-  public func makeAsyncIterator() -> AsyncIterator {
+  package func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(iterator: stream.makeAsyncIterator(), demand: demand)
   }
 
@@ -77,7 +69,7 @@ extension Run {
   /// The loop never waits for a reader. Only the first element may be older than the reader's wait for it.
   ///
   /// - Returns: The progress; the stream of a run that has concluded has at most one element.
-  public func progressStream() -> ProgressStream {
+  public func progressStream() -> some AsyncSequence<RunProgress, Never> & Sendable {
     loop.checkThread()
     // Only the first and the last element wait for a reader.
     let (stream, continuation) = AsyncStream.makeStream(

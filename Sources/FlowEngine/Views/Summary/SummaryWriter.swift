@@ -218,11 +218,11 @@ public struct SummaryOptions: Sendable {
   }
 
   /// The form of the times.
-  public var time: Time
+  package var time: Time
   /// Whether each `DidFinish` ends with the duration, such as ` (0.5s)`.
-  public var durations: Bool
+  package var durations: Bool
   /// Whether strings are shown whole, however long; else `FlowValue.logLimit` characters of each value.
-  public var full: Bool
+  package var full: Bool
 
   /// Makes options of a summary; by default it is Flow-iOS's.
   public init(time: Time = .clock, durations: Bool = false, full: Bool = false) {

@@ -1,4 +1,4 @@
-import FlowEngine
+@_spi(Scripting) import FlowEngine
 import Testing
 
 @Suite("Machines")

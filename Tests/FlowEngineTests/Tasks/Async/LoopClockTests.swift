@@ -15,7 +15,7 @@ struct LoopClockTests {
     }.start(on: loop)
     try run.wait()
     #expect(run.duration == .seconds(3661))
-    #expect(loop.clock.isVirtual)
+    #expect(loop.loopClock.isVirtual)
   }
 
   @Test("Child tasks of an op sleep at the same time")
@@ -63,7 +63,9 @@ struct LoopClockTests {
   }
 
   private actor Sleeper {
-    func sleep(on clock: LoopClock) async throws { try await clock.sleep(for: .seconds(60)) }
+    func sleep(on clock: some Clock<Duration>) async throws {
+      try await clock.sleep(for: .seconds(60))
+    }
   }
 
   @Test("An actor that an op awaits sleeps on the loop's clock")
@@ -96,7 +98,7 @@ struct LoopClockTests {
   func anyThreadReadsTheClockAndSleepsOnIt() async throws {
     let time = VirtualClock()
     let thread = try LoopThread(clock: time)
-    let clock = try await thread.perform { $0.clock }
+    let clock = try await thread.perform { $0.loopClock }
     let begin = clock.now
     try await clock.sleep(for: .seconds(60))
     #expect(begin.duration(to: clock.now) == .seconds(60))
@@ -109,7 +111,7 @@ struct LoopClockTests {
   @Test("A cancelled task doesn't sleep")
   func aCancelledTaskDoesNotSleep() async throws {
     let thread = try LoopThread()
-    let clock = try await thread.perform { $0.clock }
+    let clock = try await thread.perform { $0.loopClock }
     #expect(!clock.isVirtual)
     let sleep = Task { try await clock.sleep(for: .seconds(3600)) }
     sleep.cancel()
@@ -120,7 +122,7 @@ struct LoopClockTests {
   @Test("A shutdown of the loop ends sleeps of other threads")
   func aShutdownOfTheLoopEndsSleepsOfOtherThreads() async throws {
     let thread = try LoopThread()
-    let clock = try await thread.perform { $0.clock }
+    let clock = try await thread.perform { $0.loopClock }
     let hasBegun = Flag()
     let sleep = Task {
       hasBegun.raise()

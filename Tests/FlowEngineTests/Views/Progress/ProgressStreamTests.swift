@@ -5,7 +5,7 @@ import Testing
 @Suite("Progress streams")
 struct ProgressStreamTests {
   /// The texts of the elements; the loop stays on the calling thread.
-  private func lines(_ stream: ProgressStream) async -> [String] {
+  private func lines(_ stream: some AsyncSequence<RunProgress, Never>) async -> [String] {
     var lines: [String] = []
     for await progress in stream { lines.append(progress.line) }
     return lines
@@ -14,7 +14,7 @@ struct ProgressStreamTests {
   /// The stream of a run that has ended.
   private func stream(
     _ op: Op, afterSeconds delay: Double = 0, ends: Bool = true
-  ) throws -> ProgressStream {
+  ) throws -> some AsyncSequence<RunProgress, Never> & Sendable {
     let loop = makeLoop()
     let run = op.start(on: loop)
     if delay > 0 { pass(delay, on: loop) }
