@@ -1,15 +1,18 @@
 // Values as bytes: for other processes, for other nodes, and for records on disk. A form is one list of fields, from
 // which writing and reading follow. Whatever the bytes are, reading throws rather than traps.
+//
+// Inlinable, so that the compiler makes code for the types of each form: without that, a job for another node and the
+// reports about it took three times as many instructions to write and to read.
 
 /// A value that has a form as bytes.
-package protocol ByteCodable: SendableMetatype {
+@usableFromInline package protocol ByteCodable: SendableMetatype {
   func write(to writer: inout ByteWriter)
   static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Self
 }
 
 extension ByteCodable {
   /// The bytes of this value alone.
-  package var formBytes: [UInt8] {
+  @inlinable package var formBytes: [UInt8] {
     var writer = ByteWriter()
     write(to: &writer)
     return writer.bytes
@@ -21,7 +24,7 @@ extension ByteCodable {
   ///   - bytes: The bytes.
   ///   - name: A name that is probably one of those in it, which shares the memory of this one then.
   /// - Returns: The value.
-  package static func decode(
+  @inlinable package static func decode(
     _ bytes: UnsafeRawBufferPointer, expecting name: ByteString? = nil
   ) -> Self? {
     var reader = ByteReader(bytes, expecting: name)
@@ -31,11 +34,11 @@ extension ByteCodable {
 }
 
 extension ByteWriter {
-  package mutating func add(_ value: some ByteCodable) { value.write(to: &self) }
+  @inlinable package mutating func add(_ value: some ByteCodable) { value.write(to: &self) }
 }
 
 extension ByteReader {
-  package mutating func read<Value: ByteCodable>(
+  @inlinable package mutating func read<Value: ByteCodable>(
     _ type: Value.Type = Value.self
   ) throws(MalformedBytes) -> Value {
     try Value.read(from: &self)
@@ -43,20 +46,22 @@ extension ByteReader {
 }
 
 /// The form of a structure: its fields in order, `ByteForm(Point.init) { ($0.x, $0.y) }`.
-package struct ByteForm<Value>: Sendable {
-  private let write: @Sendable (Value, inout ByteWriter) -> Void
-  private let read: @Sendable (inout ByteReader) throws(MalformedBytes) -> Value
+@usableFromInline package struct ByteForm<Value>: Sendable {
+  @usableFromInline let write: @Sendable (Value, inout ByteWriter) -> Void
+  @usableFromInline let read: @Sendable (inout ByteReader) throws(MalformedBytes) -> Value
 
-  package func write(_ value: Value, to writer: inout ByteWriter) { write(value, &writer) }
+  @inlinable package func write(_ value: Value, to writer: inout ByteWriter) {
+    write(value, &writer)
+  }
 
-  package func read(from reader: inout ByteReader) throws(MalformedBytes) -> Value {
+  @inlinable package func read(from reader: inout ByteReader) throws(MalformedBytes) -> Value {
     try read(&reader)
   }
 
   /// - Parameters:
   ///   - make: Makes a value of the fields, or throws if there is none with these.
   ///   - fields: The fields.
-  package init<each Field: ByteCodable>(
+  @inlinable package init<each Field: ByteCodable>(
     _ make: @escaping @Sendable (repeat each Field) throws(MalformedBytes) -> Value,
     _ fields: @escaping @Sendable (Value) -> (repeat each Field)
   ) {
@@ -71,29 +76,32 @@ package struct ByteForm<Value>: Sendable {
 }
 
 /// A structure with a form.
-package protocol ByteRecord: ByteCodable {
+@usableFromInline package protocol ByteRecord: ByteCodable {
   static var byteForm: ByteForm<Self> { get }
 }
 
 extension ByteRecord {
-  package func write(to writer: inout ByteWriter) { Self.byteForm.write(self, to: &writer) }
+  @inlinable package func write(to writer: inout ByteWriter) {
+    Self.byteForm.write(self, to: &writer)
+  }
 
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Self {
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Self
+  {
     try byteForm.read(from: &reader)
   }
 }
 
 /// The form of one case of an enumeration: a byte that tells it, and the fields.
-package struct ByteCase<Value>: Sendable {
-  fileprivate let tag: UInt8
-  fileprivate let write: @Sendable (Value, inout ByteWriter) -> Bool
-  fileprivate let read: @Sendable (inout ByteReader) throws(MalformedBytes) -> Value
+@usableFromInline package struct ByteCase<Value>: Sendable {
+  @usableFromInline let tag: UInt8
+  @usableFromInline let write: @Sendable (Value, inout ByteWriter) -> Bool
+  @usableFromInline let read: @Sendable (inout ByteReader) throws(MalformedBytes) -> Value
 
   /// - Parameters:
   ///   - tag: The byte, different in each case.
   ///   - make: Makes a value of the fields, or throws if there is none with these.
   ///   - fields: The fields of a value of this case; nil for one of another case.
-  package init<each Field: ByteCodable>(
+  @inlinable package init<each Field: ByteCodable>(
     _ tag: UInt8, _ make: @escaping @Sendable (repeat each Field) throws(MalformedBytes) -> Value,
     _ fields: @escaping @Sendable (Value) -> (repeat each Field)?
   ) {
@@ -111,17 +119,18 @@ package struct ByteCase<Value>: Sendable {
 }
 
 /// An enumeration with a form. A case that isn't listed can be written, and is refused by readers.
-package protocol ByteUnion: ByteCodable {
+@usableFromInline package protocol ByteUnion: ByteCodable {
   static var byteCases: [ByteCase<Self>] { get }
 }
 
 extension ByteUnion {
-  package func write(to writer: inout ByteWriter) {
+  @inlinable package func write(to writer: inout ByteWriter) {
     for each in Self.byteCases where each.write(self, &writer) { return }
     writer.add(byte: .max)
   }
 
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Self {
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Self
+  {
     let tag = try reader.byte()
     guard let found = byteCases.first(where: { $0.tag == tag }) else { throw MalformedBytes() }
     return try found.read(&reader)
@@ -132,9 +141,10 @@ extension ByteUnion {
 
 /// An enumeration of raw values has the form of these.
 extension ByteCodable where Self: RawRepresentable, RawValue: ByteCodable {
-  package func write(to writer: inout ByteWriter) { rawValue.write(to: &writer) }
+  @inlinable package func write(to writer: inout ByteWriter) { rawValue.write(to: &writer) }
 
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Self {
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Self
+  {
     guard let value = Self(rawValue: try reader.read()) else { throw MalformedBytes() }
     return value
   }
@@ -142,32 +152,38 @@ extension ByteCodable where Self: RawRepresentable, RawValue: ByteCodable {
 
 /// One byte.
 extension UInt8: ByteCodable {
-  package func write(to writer: inout ByteWriter) { writer.add(byte: self) }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> UInt8 {
+  @inlinable package func write(to writer: inout ByteWriter) { writer.add(byte: self) }
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> UInt8
+  {
     try reader.byte()
   }
 }
 
 /// One byte, 0 or 1.
 extension Bool: ByteCodable {
-  package func write(to writer: inout ByteWriter) { writer.add(self) }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Bool {
+  @inlinable package func write(to writer: inout ByteWriter) { writer.add(self) }
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Bool
+  {
     try reader.flag()
   }
 }
 
 /// As many bytes as it needs.
 extension UInt64: ByteCodable {
-  package func write(to writer: inout ByteWriter) { writer.add(self) }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> UInt64 {
+  @inlinable package func write(to writer: inout ByteWriter) { writer.add(self) }
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> UInt64
+  {
     try reader.number()
   }
 }
 
 /// As many bytes as it needs.
 extension UInt32: ByteCodable {
-  package func write(to writer: inout ByteWriter) { writer.add(UInt64(self)) }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> UInt32 {
+  @inlinable package func write(to writer: inout ByteWriter) { writer.add(UInt64(self)) }
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> UInt32
+  {
     guard let number = UInt32(exactly: try reader.number()) else { throw MalformedBytes() }
     return number
   }
@@ -175,55 +191,64 @@ extension UInt32: ByteCodable {
 
 /// A number of at least 0; see `ByteWriter.add(count:)`.
 extension Int: ByteCodable {
-  package func write(to writer: inout ByteWriter) { writer.add(count: self) }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Int {
+  @inlinable package func write(to writer: inout ByteWriter) { writer.add(count: self) }
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Int {
     try reader.integer()
   }
 }
 
 /// 8 bytes.
 extension Int64: ByteCodable {
-  package func write(to writer: inout ByteWriter) { writer.add(fixed: self) }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Int64 {
+  @inlinable package func write(to writer: inout ByteWriter) { writer.add(fixed: self) }
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Int64
+  {
     try reader.fixed()
   }
 }
 
 /// 8 bytes.
 extension Double: ByteCodable {
-  package func write(to writer: inout ByteWriter) {
+  @inlinable package func write(to writer: inout ByteWriter) {
     writer.add(fixed: Int64(bitPattern: bitPattern))
   }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Double {
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> Double
+  {
     Double(bitPattern: UInt64(bitPattern: try reader.fixed()))
   }
 }
 
 extension ByteString: ByteCodable {
-  package func write(to writer: inout ByteWriter) { writer.add(self) }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> ByteString {
+  @inlinable package func write(to writer: inout ByteWriter) { writer.add(self) }
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> ByteString
+  {
     try reader.text()
   }
 }
 
 /// Whether there is a value, and the value.
 extension Optional: ByteCodable where Wrapped: ByteCodable {
-  package func write(to writer: inout ByteWriter) {
+  @inlinable package func write(to writer: inout ByteWriter) {
     writer.add(self != nil)
     if let self { self.write(to: &writer) }
   }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Wrapped? {
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> Wrapped?
+  {
     try reader.flag() ? try Wrapped.read(from: &reader) : nil
   }
 }
 
 /// The number of elements, and the elements.
 extension Array: ByteCodable where Element: ByteCodable {
-  package func write(to writer: inout ByteWriter) {
+  @inlinable package func write(to writer: inout ByteWriter) {
     writer.add(count: count)
     for element in self { element.write(to: &writer) }
   }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> [Element] {
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> [Element]
+  {
     // Each element has at least one byte, so that a wrong count takes no memory.
     let count = try reader.integer()
     guard count <= reader.rest else { throw MalformedBytes() }
@@ -236,20 +261,22 @@ extension Array: ByteCodable where Element: ByteCodable {
 }
 
 /// A name with a value.
-package struct NamedForm<Value: ByteCodable>: ByteCodable {
-  package let name: ByteString
-  package let value: Value
+@usableFromInline package struct NamedForm<Value: ByteCodable>: ByteCodable {
+  @usableFromInline package let name: ByteString
+  @usableFromInline package let value: Value
 
-  package init(_ name: ByteString, _ value: Value) {
+  @inlinable package init(_ name: ByteString, _ value: Value) {
     self.name = name
     self.value = value
   }
 
-  package func write(to writer: inout ByteWriter) {
+  @inlinable package func write(to writer: inout ByteWriter) {
     writer.add(name)
     value.write(to: &writer)
   }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> NamedForm {
+  @inlinable package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> NamedForm
+  {
     NamedForm(try reader.text(), try reader.read())
   }
 }

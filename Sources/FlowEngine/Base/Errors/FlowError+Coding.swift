@@ -87,7 +87,7 @@ extension DataBucket {
 // Swift code threw.
 
 extension FlowError: ByteRecord {
-  package static let byteForm = ByteForm(
+  @usableFromInline package static let byteForm = ByteForm(
     {
       (
         kind, message, op, path, suggestion, place, traceback, code, limit, retryAfter, isRetriable,
@@ -111,7 +111,9 @@ extension FlowError: ByteRecord {
       )
     })
 
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> FlowError {
+  @usableFromInline package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> FlowError
+  {
     // Others have none themselves, and causes are within each other to a limit.
     try reader.nested(atMost: 20) { (reader) throws(MalformedBytes) in
       try byteForm.read(from: &reader)
@@ -120,16 +122,18 @@ extension FlowError: ByteRecord {
 }
 
 extension FlowError.Kind: ByteCodable {
-  package func write(to writer: inout ByteWriter) { number.write(to: &writer) }
+  @usableFromInline package func write(to writer: inout ByteWriter) { number.write(to: &writer) }
 
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> FlowError.Kind {
+  @usableFromInline package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> FlowError.Kind
+  {
     guard let kind = FlowError.Kind(number: try reader.byte()) else { throw MalformedBytes() }
     return kind
   }
 }
 
 extension ProcessResult: ByteRecord {
-  package static let byteForm = ByteForm(
+  @usableFromInline package static let byteForm = ByteForm(
     { (status: Int64, stdout, stderr, end) throws(MalformedBytes) in
       guard let status = Int32(exactly: status) else { throw MalformedBytes() }
       return ProcessResult(rawStatus: status, stdout: stdout, stderr: stderr, stderrEnd: end)
@@ -143,7 +147,7 @@ extension ProcessResult: ByteRecord {
 }
 
 extension RequestFailure: ByteUnion {
-  package static let byteCases: [ByteCase<RequestFailure>] = [
+  @usableFromInline package static let byteCases: [ByteCase<RequestFailure>] = [
     ByteCase(0, { .connection(phase: $0, sent: $1) }) { failure in
       if case .connection(let phase, let sent) = failure { (phase, sent) } else { nil }
     },
@@ -154,13 +158,13 @@ extension RequestFailure: ByteUnion {
 }
 
 extension RequestFailure.Phase: ByteUnion {
-  package static let byteCases = zip(0..., allCases).map { tag, phase in
+  @usableFromInline package static let byteCases = zip(0..., allCases).map { tag, phase in
     ByteCase<Self>(tag, { phase }) { $0 == phase ? () : nil }
   }
 }
 
 extension RequestFailure.Response: ByteRecord {
-  package static let byteForm = ByteForm(
+  @usableFromInline package static let byteForm = ByteForm(
     { (status, headers: [NamedForm<ByteString>], body) in
       RequestFailure.Response(
         status: status, headers: headers.map { ($0.name, $0.value) }, body: body)
@@ -172,8 +176,12 @@ extension RequestFailure.Response: ByteRecord {
 
 /// To the nanosecond.
 extension Duration: ByteCodable {
-  package func write(to writer: inout ByteWriter) { writer.add(fixed: clampedNanoseconds) }
-  package static func read(from reader: inout ByteReader) throws(MalformedBytes) -> Duration {
+  @usableFromInline package func write(to writer: inout ByteWriter) {
+    writer.add(fixed: clampedNanoseconds)
+  }
+  @usableFromInline package static func read(from reader: inout ByteReader) throws(MalformedBytes)
+    -> Duration
+  {
     .nanoseconds(try reader.fixed())
   }
 }

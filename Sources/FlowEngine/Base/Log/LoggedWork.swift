@@ -182,7 +182,7 @@ extension SpanOrigin: ByteRecord {
 }
 
 extension TraceContext: ByteRecord {
-  package static let byteForm = ByteForm(
+  @usableFromInline package static let byteForm = ByteForm(
     { TraceContext(high: $0, low: $1, parent: $2, isSampled: $3, state: $4) },
     { (trace: TraceContext) in
       (trace.high, trace.low, trace.parent, trace.isSampled, trace.state)
