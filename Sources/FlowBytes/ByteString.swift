@@ -42,6 +42,13 @@ public struct ByteString: Hashable, Comparable, Sendable {
     bytes = literal.withUTF8Buffer { Array($0) }
   }
 
+  /// Gives a hasher all bytes at once.
+  // An array of bytes would give them one by one.
+  public func hash(into hasher: inout Hasher) {
+    bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    hasher.combine(UInt8.max)
+  }
+
   public static func < (left: ByteString, right: ByteString) -> Bool {
     left.bytes.lexicographicallyPrecedes(right.bytes)
   }

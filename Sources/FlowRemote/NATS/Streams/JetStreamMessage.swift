@@ -37,13 +37,15 @@ package struct JetStreamMessage {
   private static func place(
     of reply: ByteString
   ) -> (stream: ByteString, numbers: [UInt64])? {
-    let tokens = reply.split(at: ".").map { ByteString($0) }
+    let tokens = reply.bytes.split(at: ".")
     guard tokens.count == 9 || tokens.count >= 11, tokens[0].equals("$JS"), tokens[1].equals("ACK")
     else { return nil }
     let first = tokens.count == 9 ? 2 : 4
-    let numbers = tokens[(first + 2)...].prefix(5).compactMap { UInt64($0.description) }
+    let numbers = tokens[(first + 2)...].prefix(5).compactMap { token in
+      token.decimal.flatMap { UInt64(exactly: $0) }
+    }
     guard numbers.count == 5 else { return nil }
-    return (tokens[first], numbers)
+    return (ByteString(tokens[first]), numbers)
   }
 
   // MARK: Acknowledgement

@@ -55,16 +55,19 @@ extension ByteString {
       self.init([])
       return
     }
-    self.init(String(cString: cText))
+    self.init(cString: cText)
   }
 
   /// Whether the text is a subject: tokens that aren't empty, separated by dots, without spaces and control
   /// characters.
   var isNATSSubject: Bool {
-    let tokens = bytes.split(at: ".")
-    return tokens.allSatisfy { token in
-      !token.isEmpty && token.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+    let dot = UInt8(ascii: ".")
+    var last = dot
+    for byte in bytes {
+      guard byte > 0x20, byte != 0x7F, byte != dot || last != dot else { return false }
+      last = byte
     }
+    return last != dot
   }
 
   /// Whether the text is the name of a stream or consumer: one token of a subject, without wildcards and slashes.
