@@ -128,7 +128,8 @@ final class RemoteShare: WorkerTask {
 
   /// One of them has ended, or isn't executed here.
   func remove(_ lease: RemoteLease) {
-    leases.removeAll { $0 === lease }
+    // The first one, as a rule: they end in their order.
+    if let place = leases.firstIndex(where: { $0 === lease }) { leases.remove(at: place) }
     pool.removeMember(lease.number)
     if leases.isEmpty { pool.concluded(number) }
   }

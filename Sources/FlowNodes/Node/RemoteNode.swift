@@ -40,6 +40,8 @@ package final class RemoteNode {
   private var arriving = 0
   /// Jobs that were stopped before they have come, with the time after which nobody waits for them.
   private var early: [EarlyStop: (until: Int64, error: FlowError)] = [:]
+  /// Whether it asks for jobs at the end of the turn.
+  private var willDemand = false
   private var timer: LoopTimer?
   private var waitingTimer: LoopTimer?
   private var lastLook = LuaVM.monotonicTime
@@ -202,6 +204,16 @@ package final class RemoteNode {
     for puller in pullers.values { puller.demand = messages }
   }
 
+  /// Asks for jobs at the end of the turn: those of a message end together.
+  private func demandSoon() {
+    if willDemand { return }
+    willDemand = true
+    loop.enqueue { [weak self] in
+      self?.willDemand = false
+      self?.demand()
+    }
+  }
+
   /// How many more jobs it can take; negative for more than that.
   private var freePlaces: Int {
     let moving = leases.values.count { $0.movesFiles }
@@ -350,7 +362,9 @@ package final class RemoteNode {
     if session.isOver { return handout.drop() }
     var ready: [RemoteLease] = []
     for job in jobs {
-      let stop = early.removeValue(forKey: EarlyStop(script: session.script, job: job.number))
+      let stop =
+        early.isEmpty
+        ? nil : early.removeValue(forKey: EarlyStop(script: session.script, job: job.number))
       let code = codes[job.code] ?? .failure(.cancelled())
       let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
       let number = session.pool.makeNumber()
@@ -419,7 +433,7 @@ package final class RemoteNode {
   func ended(_ lease: RemoteLease) {
     leases[lease.number] = nil
     lease.session.lastUsed = LuaVM.monotonicTime
-    demand()
+    demandSoon()
     leaveIfDone()
   }
 

@@ -55,6 +55,7 @@ final class RemoteDispatcher {
   private static let watchInterval = Duration.milliseconds(500)
 
   init(_ host: ScriptHost, _ settings: RemoteSettings) throws(FlowError) {
+    try settings.check()
     self.host = host
     loop = host.loop
     (codes, consumers) = (OncePerKey(host.loop), OncePerKey(host.loop))
@@ -79,7 +80,6 @@ final class RemoteDispatcher {
     _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ function: WorkerFunction,
     _ tags: RemoteTags, of context: OpContext? = nil
   ) throws(FlowError) {
-    try settings.check()
     let files = context.map { RemoteOpFiles($0) } ?? RemoteOpFiles()
     let keeping = context?.keeping
     let made = Job(

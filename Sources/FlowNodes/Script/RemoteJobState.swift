@@ -181,6 +181,8 @@ struct RemoteJobState {
       return files + (report.isLast ? [] : [.requestStop(report.delivery, .executesElsewhere)])
     }
     var actions: [Action] = []
+    // What a report with one event and the end of the job leads to.
+    actions.reserveCapacity(4)
     if report.delivery > delivery {
       if delivery > 0, hasBegun, !isStopped { actions.append(.loseNode(node)) }
       delivery = report.delivery
@@ -199,7 +201,7 @@ struct RemoteJobState {
         isDelivering = true
         return actions + [.fetch(report.news)]
       }
-      actions += apply(report.news, at: now)
+      apply(report.news, at: now, &actions)
     }
     return actions
   }
@@ -214,11 +216,14 @@ struct RemoteJobState {
   mutating func delivered(_ news: [RemoteReport.News], at now: Int64) -> [Action] {
     if hasEnded { return [] }
     isDelivering = false
-    return apply(news, at: now)
+    var actions: [Action] = []
+    apply(news, at: now, &actions)
+    return actions
   }
 
-  private mutating func apply(_ news: [RemoteReport.News], at now: Int64) -> [Action] {
-    var actions: [Action] = []
+  private mutating func apply(
+    _ news: [RemoteReport.News], at now: Int64, _ actions: inout [Action]
+  ) {
     for news in news where !hasEnded {
       switch news {
       case .files: break
@@ -232,7 +237,6 @@ struct RemoteJobState {
         }
       }
     }
-    return actions
   }
 
   private mutating func comeBack(at now: Int64) -> [Action] {

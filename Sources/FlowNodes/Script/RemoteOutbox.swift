@@ -188,7 +188,7 @@ final class RemoteOutbox {
       switch result {
       case .success(let sequence):
         parcel.sequence = sequence
-        if parcel.jobs.isEmpty { forget(parcel, sequence) }
+        if parcel.isEmpty { forget(parcel, sequence) }
       case .failure(let error):
         for job in parcel.jobs { failed(job, error) }
       }
@@ -199,7 +199,7 @@ final class RemoteOutbox {
   func remove(_ job: Job) {
     guard let parcel = job.parcel else { return }
     parcel.remove(job)
-    guard parcel.jobs.isEmpty else { return }
+    guard parcel.isEmpty else { return }
     ended(parcel)
     if let sequence = parcel.sequence { forget(parcel, sequence) }
   }
@@ -214,7 +214,7 @@ final class RemoteOutbox {
   func withdraw(_ job: Job) {
     guard let parcel = job.parcel else { return }
     parcel.remove(job)
-    if parcel.isHandedOut, !parcel.jobs.isEmpty { return }
+    if parcel.isHandedOut, !parcel.isEmpty { return }
     let others = parcel.removeAll()
     ended(parcel)
     if let sequence = parcel.sequence { queue.withdraw(sequence) }

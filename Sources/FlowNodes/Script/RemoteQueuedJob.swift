@@ -64,8 +64,9 @@ final class RemoteQueuedJob {
 /// A message of the queue: the server hands its jobs out together, to one node.
 final class RemoteParcel {
   let tags: RemoteTags
-  /// Those that haven't ended, and haven't been put into the queue again.
-  private(set) var jobs: [RemoteQueuedJob]
+  private let all: [RemoteQueuedJob]
+  /// How many of them haven't ended, and haven't been put into the queue again.
+  private var left: Int
   /// Its place in the queue, once the server has stored it.
   var sequence: UInt64?
   /// Whether a node has it.
@@ -73,7 +74,8 @@ final class RemoteParcel {
 
   init(_ tags: RemoteTags, _ jobs: [RemoteQueuedJob]) {
     self.tags = tags
-    self.jobs = jobs
+    all = jobs
+    left = jobs.count
     for job in jobs {
       job.parcel = self
       job.isInOutbox = false
@@ -81,17 +83,20 @@ final class RemoteParcel {
     }
   }
 
+  var isEmpty: Bool { left == 0 }
+  /// Those that haven't ended, and haven't been put into the queue again.
+  var jobs: [RemoteQueuedJob] { all.filter { $0.parcel === self } }
+
   /// Removes a job.
   func remove(_ job: RemoteQueuedJob) {
     job.parcel = nil
-    jobs.removeAll { $0 === job }
+    left -= 1
   }
 
   /// Removes all jobs.
   func removeAll() -> [RemoteQueuedJob] {
     let removed = jobs
-    for job in removed { job.parcel = nil }
-    jobs = []
+    for job in removed { remove(job) }
     return removed
   }
 }

@@ -73,6 +73,10 @@ struct RemoteReportSequence {
     // Nothing of those before it counts.
     if report.startsOver { return [report] }
     guard report.place >= count else { return [] }
+    if report.place == count, early.isEmpty {
+      count += 1
+      return [report]
+    }
     early[report.place] = report
     var next: [RemoteReport] = []
     while let report = early.removeValue(forKey: count) {
