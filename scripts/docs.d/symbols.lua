@@ -10,16 +10,10 @@ local function line_of(module, path, symbol)
   return ("%s %s: %s"):format(module, path, (table.concat(parts):gsub("%s+", " ")))
 end
 
--- Types that programs get and don't make, and whose members they have no use for.
-local parts = {
-  DescriptorWatch = true, ExternalTask = true, ProcessEnd = true, ProcessLine = true,
-  ProcessLines = true, ProcessStream = true, RequestFailure = true, SystemError = true,
-  ValueCopies = true,
-}
-
--- Whether programs use a type without its name: lists in braces and loops are written with them.
+-- Whether programs use a type without its name: lists in braces and loops are written with them,
+-- and errors of the system are thrown.
 local function is_unnamed(path, declaration)
-  return parts[path:match "^%w+"] or declaration:find("@resultBuilder", 1, true)
+  return path:find "^SystemError" or declaration:find("@resultBuilder", 1, true)
     or path:find "Iterator$" or path:find "StringInterpolation$"
 end
 
