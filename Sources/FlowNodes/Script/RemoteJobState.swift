@@ -181,7 +181,7 @@ struct RemoteJobState {
       return files + (report.isLast ? [] : [.requestStop(report.delivery, .executesElsewhere)])
     }
     var actions: [Action] = []
-    // What a report with one event and the end of the job leads to.
+    // A report with one event and the end of the job leads to so many.
     actions.reserveCapacity(4)
     if report.delivery > delivery {
       if delivery > 0, hasBegun, !isStopped { actions.append(.loseNode(node)) }

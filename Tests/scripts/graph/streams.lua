@@ -227,7 +227,7 @@ for _, many in ipairs { 5, 3000 } do
   end }), { buffer = 2 }):add(reader("sum", 0.1)):run()
   check.same({ run.state, run.data.sum }, { "succeeded", many * (many + 1) // 2 }, tostring(run.error))
 end
--- A task that writes another one later is told so.
+-- A task that writes another one later gets an error.
 local late
 run = flow.graph("g"):add(writer(0, nil, { run = function(ctx)
   flow.spawn(function()

@@ -150,7 +150,7 @@ struct StreamEnd {
 
 /// The waits of an op's code for streams.
 final class StreamWaits {
-  /// In the order of their begin; some have ended.
+  /// In the order in which they began; some have ended.
   private var all: ContiguousArray<StreamWait> = []
   private var ended = 0
 
