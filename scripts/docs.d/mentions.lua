@@ -17,11 +17,12 @@ local others = {
 local function declared_types()
   local names = {}
   local found = flow.exec({
-    "git", "grep", "-hE", "^([a-z]+ )*(class|struct|enum|protocol|actor|typealias) [A-Z]",
+    "git", "grep", "-hE", [[^(@[a-zA-Z_]+(\([A-Za-z]+\))? )*([a-z]+ )*]]
+      .. "(class|struct|enum|protocol|actor|typealias) [A-Z]",
     "Sources/*.swift",
   }):await().stdout
   for line in found:gmatch "[^\n]+" do
-    if not line:find "private" then names[line:match "%u%w*"] = true end
+    if not line:find "private" then names[line:match "%l (%u%w*)"] = true end
   end
   return names
 end

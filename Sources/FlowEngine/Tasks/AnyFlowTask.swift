@@ -377,10 +377,12 @@ extension TaskObserver {
 extension FlowEventLoop {
   /// Unobserved failures, including errors of `didFinish` callbacks, in order. A loop within
   /// another one shares its list.
-  public var unobservedFailures: [UnobservedFailure] { registry.failures.inOrder }
+  package var unobservedFailures: [UnobservedFailure] { registry.failures.inOrder }
 
-  /// Returns the unobserved failures, in order, and removes them.
-  package func takeUnobservedFailures() -> [UnobservedFailure] {
+  /// Returns the unobserved failures, in order, and removes them: errors of runs and tasks that nobody asks for, and those
+  /// of `didFinish`, undos and cleanups. A loop within another one shares its list. A host that stays takes them now and
+  /// then, because the loop keeps them until then.
+  public func takeUnobservedFailures() -> [UnobservedFailure] {
     checkThread()
     return registry.failures.takeAll()
   }

@@ -110,7 +110,7 @@ extension FlowEventLoop {
 /// An unobserved failure; it keeps only the run's name and error.
 ///
 /// ```swift
-/// for failure in loop.unobservedFailures { print("\(failure.name): \(failure.error)") }
+/// for failure in loop.takeUnobservedFailures() { print("\(failure.name): \(failure.error)") }
 /// ```
 public struct UnobservedFailure {
   /// The task's id.

@@ -3,7 +3,6 @@ internal import FlowSystem
 
 /// A request as a task. It succeeds with the response; of a request that streams, as soon as the
 /// header is there.
-///
 package final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   /// Identifies the part of the program that has started the request, for
   /// `FlowEventLoop.cancelRequests(of:)`.

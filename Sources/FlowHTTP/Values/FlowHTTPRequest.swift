@@ -169,7 +169,7 @@ public struct FlowHTTPRequest {
   }
   /// Whether an interrupted download to that file continues.
   public var resumes = false
-  /// The most bytes of a body, after decompression; nil for `memoryLimit` in memory, and no limit for
+  /// The most bytes of a body, after decompression; nil for 64 MiB in memory, and no limit for
   /// files and streams.
   public var maxBytes: Int?
   /// The most redirects that are followed.

@@ -52,7 +52,7 @@ internal import Synchronization
 public final class VirtualClock: TimeSource, Sendable {
   private let time = Atomic<Int64>(0)
 
-  /// Makes a clock that stays at 2000-01-01 UTC until it is advanced.
+  /// Makes a clock that begins at 2000-01-01 UTC.
   public init() {}
 
   @usableFromInline package func now() -> Int64 { time.load(ordering: .acquiring) }

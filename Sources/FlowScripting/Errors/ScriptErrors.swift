@@ -373,7 +373,11 @@ extension ScriptHost {
   /// stderr if it has several, and, unless the message already contains one, the traceback.
   ///
   /// Secrets are replaced.
-  package func report(of error: any Error) -> ByteString {
+  ///
+  /// ```swift
+  /// do { _ = try await host.call(function) } catch { print(host.report(of: error)) }
+  /// ```
+  public func report(of error: any Error) -> ByteString {
     loop.secrets.redacted(text(of: error))
   }
 

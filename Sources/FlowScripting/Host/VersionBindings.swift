@@ -114,7 +114,7 @@ extension ScriptHost {
   ///   - advice: The advice what to do instead: `use Account:add`.
   ///   - version: The version of the program since when it is deprecated; nil says nothing about it.
   /// - Throws: An error to raise in the script if deprecations are refused.
-  package func noteDeprecation(
+  public func noteDeprecation(
     of name: String, _ advice: String, since version: String? = nil
   ) throws {
     try noteDeprecation(

@@ -47,14 +47,19 @@ public struct OpArguments {
     FlowValue(try arguments.call.value(arguments.place(index)))
   }
 
-  /// An argument as anything `Decodable`, such as a table as a structure.
+  /// An argument as anything `Decodable`, such as a table as a structure. A float with an integral value is an integer, too,
+  /// as everywhere in Lua.
   ///
   /// - Throws: An error of use that names the path of the part that is wrong, and what was expected.
   public func value<Content: Decodable>(
     _ index: Int, as type: Content.Type = Content.self
   ) throws -> Content {
     do {
-      return try value(index).decoded(as: type)
+      var value = try value(index)
+      if type is any BinaryInteger.Type, case .number(let number) = value {
+        value = Int64(exactly: number).map { .integer($0) } ?? value
+      }
+      return try value.decoded(as: type)
     } catch {
       throw wrong(index, FlowError.from(error).message)
     }

@@ -162,6 +162,23 @@ struct OpRegistryTests {
     )
   }
 
+  @Test("An integer may be a float with an integral value, as everywhere in Lua")
+  func integers() throws {
+    let program = try ScriptProgram()
+    program.host.register(
+      OpClass("WidthOp") { arguments in
+        let width = try arguments.value(1, as: Int.self)
+        return Op("WidthOp") { $0.set("width", width) }
+      })
+    let text = try program.text(
+      """
+      local WidthOp = flow.ops.WidthOp
+      local _, e = pcall(WidthOp, 640.5)
+      return math.type(WidthOp(1280 / 2):run().data.width) .. " " .. e.message
+      """)
+    #expect(text == "integer bad argument #1 to 'WidthOp' (integer expected, got number)")
+  }
+
   @Test("A name that is taken traps with a sentence")
   func takenName() async {
     let result = await #expect(

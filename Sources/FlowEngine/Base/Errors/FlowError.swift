@@ -116,7 +116,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     /// secrets.
     package var underlying: (any Error)?
     /// Whether another attempt is allowed; false ends the attempts, nil leaves the decision to the
-    /// policy, `isTransient` and the kind.
+    /// policy and the kind.
     package var isRetriable: Bool?
     /// Whether the failure may be over at another attempt, in the view of the code that made the
     /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.

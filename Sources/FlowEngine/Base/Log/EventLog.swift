@@ -3,7 +3,7 @@ internal import FlowSystem
 /// The ordered list of a run's events, confined to its loop's thread. Events are appended; beyond the log's
 /// limit old ones are dropped, see EventLog+Limit.swift.
 ///
-/// The summary and `events` are views: nothing is formatted before it is read.
+/// The summary and `Run.events` are views: nothing is formatted before it is read.
 ///
 /// ```swift
 /// final class Lines: EventSink {

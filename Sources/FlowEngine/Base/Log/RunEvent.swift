@@ -222,8 +222,8 @@ extension RunEvent {
 /// loop.eventSinks.append(Failures())
 /// ```
 public protocol EventSink: AnyObject {
-  /// `value` is the whole value of a `set` or `replace`, for which the event only has a text; a
-  /// secret, and a value that contains one, is passed as a `SecretValue`.
+  /// `value` is the whole value of a `set` or `replace`, for which the event only has a text. A
+  /// secret, and a value that contains one, has the text `<redacted>`.
   func append(_ event: RunEvent, value: FlowValue?, in log: EventLog)
 }
 

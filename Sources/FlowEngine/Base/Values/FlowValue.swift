@@ -228,7 +228,7 @@ extension FlowValue {
 
 /// A value in a text reads as its line in the log: `"\(run.data["email"] ?? .null)"`.
 extension FlowValue: CustomStringConvertible {
-  /// The text of `logText`.
+  /// The text in log lines, of at most 120 characters for a table.
   public var description: String { logText.description }
 }
 

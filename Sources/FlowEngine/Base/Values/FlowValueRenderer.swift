@@ -114,7 +114,7 @@ extension PlainValue {
 }
 
 extension PlainValue: CustomStringConvertible {
-  /// The text of `logText()`.
+  /// The text in log lines, of at most 120 characters for a table.
   public var description: String { logText().description }
 }
 

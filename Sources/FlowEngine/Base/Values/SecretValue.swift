@@ -119,6 +119,6 @@ extension FlowSecret: Codable where Wrapped: Codable {
       self,
       .init(
         codingPath: encoder.codingPath,
-        debugDescription: "a secret is encoded by ValueEncoder only"))
+        debugDescription: "a secret is encoded in a FlowValue only"))
   }
 }

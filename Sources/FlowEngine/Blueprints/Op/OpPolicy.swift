@@ -143,7 +143,7 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
 /// An op is retried after errors, timeouts, failed requests and missing outputs. It is never retried
 /// after input errors, wrong use, cancels or stalls, nor after an error that forbids it
 /// (`FlowError.isRetriable`). Without `when` it isn't retried either after an error that won't go
-/// away (`FlowError.isTransient`), such as the response 404.
+/// away, such as the response 404.
 ///
 /// ```swift
 /// let policy = RetryPolicy(

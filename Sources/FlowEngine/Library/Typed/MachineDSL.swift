@@ -88,7 +88,7 @@ extension MachineDSLBuilder {
     @FlowListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>] = { [] }
   ) -> MachineDSLPart<Self> { MachineDSLPart(.step(step, handlers())) }
 
-  /// A step after which the machine ends on purpose. Where results are reduced, `Machine.check`
+  /// A step after which the machine ends on purpose. Where results are reduced, `MachineOp.check`
   /// warns of steps without a transition that aren't marked so. Its events are handled as those of
   /// any step.
   public static func finalStep(

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// How far a run is, as `ProgressStream` reports it. Texts have no secrets.
+/// How far a run is, as `Run.progressStream` reports it. Texts have no secrets.
 ///
 /// ```swift
 /// for await progress in run.progressStream() {
@@ -28,16 +28,7 @@ public struct RunProgress: Sendable, Equatable {
 
 /// The progress of a run as an asynchronous sequence; made by `Run.progressStream`.
 ///
-/// Its first element is the progress when it was made. Each further one is computed when the reader waits for it, so that
-/// it is the present progress, and costs nothing without a reader: it comes as soon as something has changed since the
-/// element before. It may be read on any thread, by one task at a time. It ends when the run has concluded, or its loop
-/// is shut down; the last element of a run that succeeds has the `fraction` 1.
-///
-/// ```swift
-/// for await progress in op.start(on: loop).progressStream() {
-///   print(progress.fraction ?? 0, progress.op)
-/// }
-/// ```
+/// Each element but the first one is computed when the reader waits for it.
 package struct ProgressStream: AsyncSequence, Sendable {
   private let stream: AsyncStream<RunProgress>
   private let demand: ProgressDemand
@@ -66,7 +57,16 @@ package struct ProgressStream: AsyncSequence, Sendable {
 extension Run {
   /// The progress of the run, from now on. Called on the loop's thread.
   ///
-  /// The loop never waits for a reader. Only the first element may be older than the reader's wait for it.
+  /// The first element is the progress when it is made. Each further one comes as soon as something has changed since
+  /// the element before, is the present progress, and costs nothing without a reader. The sequence may be read on any
+  /// thread, by one task at a time. It ends when the run has concluded, or its loop is shut down. The last element of
+  /// a run that succeeds has the `fraction` 1. The loop never waits for a reader.
+  ///
+  /// ```swift
+  /// for await progress in op.start(on: loop).progressStream() {
+  ///   print(progress.fraction ?? 0, progress.op)
+  /// }
+  /// ```
   ///
   /// - Returns: The progress; the stream of a run that has concluded has at most one element.
   public func progressStream() -> some AsyncSequence<RunProgress, Never> & Sendable {
