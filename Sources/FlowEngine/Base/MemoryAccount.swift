@@ -1,7 +1,8 @@
 internal import Synchronization
 
 /// Counts the bytes that Swift holds for the scripts of a loop: large texts, the logs of runs, outputs of groups and
-/// programs, the steps of flows, tasks, and the names of keys. Input that nobody has taken yet counts, too. A loop has one only if something limits them.
+/// programs, the steps of flows, tasks, and the names of keys. Input that nobody has taken yet counts, too. A loop has
+/// one only if something limits them.
 ///
 /// The count is approximate: other small objects and texts aren't in it.
 package final class MemoryAccount {

@@ -22,6 +22,8 @@ package final class ItemStream {
   /// Writers that wait, each for room for one item.
   @exclusivity(unchecked) private var waiting = FIFO<RoomWaiter>()
   @exclusivity(unchecked) private var isWaking = false
+  /// When a writer that is called for several items lets others run.
+  @exclusivity(unchecked) package var turnEnd: Int64 = .max
   /// All items, if a list is made of them at the end.
   @exclusivity(unchecked) private var all: ContiguousArray<FlowValue>?
   private let account: MemoryAccount?

@@ -49,7 +49,8 @@ package final class FileCache: Sendable {
     try Folders.make(jobs)
     Self.removeLeft(in: jobs)
     own = "\(jobs)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
-    lock = try FileLock("\(own).lock", waits: false, Cancellation())
+    // Another process may look whether this one still lives, at this moment.
+    lock = try FileLock("\(own).lock", waits: true, Cancellation())
     try Folders.make(own)
     setsMark = Self.setTimes(own)
   }

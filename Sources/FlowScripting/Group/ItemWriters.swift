@@ -28,7 +28,7 @@ final class ItemWriters: HostService {
       """, name: "=[flow]")
   }
 
-  /// `items:put(item)` returns whether there is room for another one; `items:wait()` waits for it.
+  /// `items:put(item)` returns whether the iterator may be called for another one at once; `items:wait()` waits until it may.
   private static func methods(_ known: KnownType) -> LuaFields<BoundMethod> {
     func stream(_ host: ScriptHost, _ call: LuaCall, _ method: String) throws -> ItemStream {
       guard let type = known.type, let stream = call.object(1, type) else {
@@ -46,7 +46,7 @@ final class ItemWriters: HostService {
           return call.answer(
             stream._withUnsafeGuaranteedRef {
               $0.put(item)
-              return $0.hasRoom
+              return $0.hasRoom && host.loop.now() < $0.turnEnd
             })
         }
       ) { host, call in
@@ -54,11 +54,10 @@ final class ItemWriters: HostService {
         if case .bytes = item { try host.checkMemory() }
         let stream = try stream(host, call, "put")
         stream.put(item)
-        return call.answer(.boolean(stream.hasRoom))
+        return call.answer(.boolean(stream.hasRoom && host.loop.now() < stream.turnEnd))
       },
       "wait": BoundMethod { host, call in
-        let stream = try stream(host, call, "wait")
-        return stream.hasRoom ? call.answer() : try call.wait(RoomWait(stream))
+        try call.wait(RoomWait(try stream(host, call, "wait"), host.loop))
       },
     ]
   }
@@ -73,27 +72,39 @@ final class ItemWriters: HostService {
       host, try host.vm.uniqueReference(to: writers.runner),
       [try host.vm.value(of: stream, type), .reference(iterator)])
     owner.add(task)
+    stream.beginTurn(on: host.loop)
     task.begin()
     return task
   }
 }
 
-/// Waits until a group can execute another item.
+extension ItemStream {
+  /// An iterator is called for several items at a time, because each wait costs as much as a short call. It may be slow, and
+  /// its first items have to start meanwhile: after a millisecond others run.
+  fileprivate func beginTurn(on loop: FlowEventLoop) { turnEnd = loop.now() &+ 1_000_000 }
+}
+
+/// Waits until a group can execute another item, at least until others have run.
 private final class RoomWait: LuaWait {
   private let stream: ItemStream
+  private let loop: FlowEventLoop
   private var room: RoomWaiter?
 
-  init(_ stream: ItemStream) {
+  init(_ stream: ItemStream, _ loop: FlowEventLoop) {
     self.stream = stream
+    self.loop = loop
     super.init()
-    room = stream.whenRoom { [unowned self] in ready() }
+    if stream.hasRoom { ready() } else { room = stream.whenRoom { [unowned self] in ready() } }
   }
 
   override var subject: String { "room for an item" }
 
   override func abandon() { if let room { stream.stopWaiting(room) } }
 
-  override func finish(_ call: LuaCall) throws -> LuaAnswer { call.answer() }
+  override func finish(_ call: LuaCall) throws -> LuaAnswer {
+    stream.beginTurn(on: loop)
+    return call.answer()
+  }
 }
 
 extension ScriptValue: ItemSequence {

@@ -241,6 +241,47 @@ end }), { buffer = 2 }):add(reader("sum", 1)):run()
 check.same({ run.state, run.data.sum, late[1] }, { "succeeded", 6, 4 }, tostring(run.error))
 check.contains(late[2], "bad use of 'emit' (the op of this ctx has finished)")
 
+-- A graph with a limit counts an op once, however many of its tasks write.
+for _, most in ipairs { 1, 2 } do
+  run = flow.graph("g", { max_concurrent = most }):add(writer(0, nil, { run = function(ctx)
+    local first = flow.spawn(function() for i = 1, 2 do ctx:emit("rows", i) end end)
+    local second = flow.spawn(function() for i = 3, 9 do ctx:emit("rows", i) end end)
+    first:await()
+    second:await()
+    ctx:set("wanted", 9)
+  end }), { buffer = 1 }):add(reader "sum"):run()
+  check.same({ run.state, run.data.sum }, { "succeeded", 45 }, tostring(run.error))
+end
+
+-- Nothing passes over an item that has failed, unless failures are allowed.
+local passed = {}
+local ItemOp = flow.op("ItemOp", { needs = { n = "integer" }, gives = { m = "integer" }, run = function(ctx)
+  local n = ctx:get "n"
+  flow.sleep(n == 3 and 2 or n == 5 and 10 or 1)
+  if n == 3 then error("no 3", 0) end
+  ctx:set("m", n)
+end })
+local PassedOp = flow.op("PassedOp", { needs = { ms = "stream<integer>" }, run = function(ctx)
+  for m in ctx:get "ms" do passed[#passed + 1] = m end
+end })
+run = flow.graph("g", { keep_going = true })
+  :add_grouped(ItemOp, { input = "ns", output = "ms", max_concurrent = 5 }):add(PassedOp)
+  :run { ns = { 1, 2, 3, 4, 5 } }
+check.same({ run.state, table.concat(passed, " ") }, { "failed", "1 2" })
+
+-- An iterator that waits for room isn't stalled, nor is its group: only the op that can't continue.
+local StuckOp = flow.op("StuckOp", { needs = { ms = "stream<integer>" }, run = function(ctx)
+  ctx:get "ms"()
+  flow.context().task:await()
+end })
+local given = 0
+run = flow.graph("g", { keep_going = true })
+  :add_grouped(flow.op("SameOp", { needs = { n = "integer" }, gives = { m = "integer" },
+    run = function(ctx) ctx:set("m", ctx:get "n") end }), { input = "ns", output = "ms", max_concurrent = 2 })
+  :add(StuckOp):run { ns = function() given = given + 1 if given <= 300 then return given end end }
+check.contains(run.error.message, "StuckOp")
+check.same({ given, #(run.error.others or {}) }, { 301, 0 }, tostring(run.error))
+
 -- Secrets stay secret.
 local seen
 run = flow.graph("g"):add(flow.op("SecretOp", { gives = { keys = "stream<string>" }, run = function(ctx)

@@ -149,3 +149,16 @@ local Worker = flow.op("WorkerOp", { needs = { n = "integer" }, gives = { m = "i
   run = function(ctx) ctx:set("m", ctx:get "n" + 1) end })
 check.same(run({ output = "ms" }, { ns = counter(20) }, Worker).data.ms[20], 21)
 check.same(flow.new("g"):data { ns = counter(1) }:add_grouped(Op, { input = "ns" }):check(), {})
+
+-- An item that can't end doesn't stall an iterator that only waits for its turn.
+do
+  local StuckOp = flow.op("StuckOp", { needs = { x = "integer" }, gives = { y = "integer" }, run = function(ctx)
+    if ctx:get "x" == 2 then flow.context().task:await() end
+    ctx:set("y", ctx:get "x")
+  end })
+  local n = 0
+  local run = flow.new("f")
+    :add_grouped(StuckOp, { input = "xs", output = "ys", max_concurrent = 1, allow_failure = true })
+    :run { xs = function() n = n + 1 if n <= 30 then return n end end }
+  check.same({ run.state, #run.data.ys }, { "succeeded", 29 }, tostring(run.error))
+end

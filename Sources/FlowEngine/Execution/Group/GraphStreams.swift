@@ -108,18 +108,29 @@ final class GraphStreams {
 
 /// Which steps of a graph with a limit wait for streams: meanwhile they don't execute.
 struct StreamSlots {
-  /// The steps that have given their slots to others.
-  private var paused: Set<Int> = []
+  /// The waits of the steps that have given their slots to others.
+  private var paused: [Int: Int] = [:]
   /// Those that wait for a slot, since they needn't wait for their stream any more.
   private var resuming = FIFO<(step: Int, wait: StreamWait)>()
 
   /// A step waits; returns whether it gives its slot back.
-  mutating func pause(_ step: Int) -> Bool { paused.insert(step).inserted }
+  mutating func pause(_ step: Int) -> Bool {
+    paused[step, default: 0] += 1
+    return paused[step] == 1
+  }
 
-  /// A step executes again, perhaps because it ends; returns whether it had no slot.
-  mutating func resume(_ step: Int) -> Bool { paused.remove(step) != nil }
+  /// One of the waits of a step is over; returns whether it was the last one, so that the step takes a slot.
+  mutating func resume(_ step: Int) -> Bool {
+    guard let waits = paused[step] else { return false }
+    paused[step] = waits > 1 ? waits - 1 : nil
+    return waits == 1
+  }
 
-  func isPaused(_ step: Int) -> Bool { paused.contains(step) }
+  /// A step ends; returns whether it had no slot.
+  mutating func end(_ step: Int) -> Bool { paused.removeValue(forKey: step) != nil }
+
+  /// Whether a step needs a slot when one of its waits is over: its other code has none while it waits, too.
+  func needsSlot(_ step: Int) -> Bool { paused[step] == 1 }
 
   mutating func queue(_ step: Int, _ wait: StreamWait) { resuming.append((step, wait)) }
 

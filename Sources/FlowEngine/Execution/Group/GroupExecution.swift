@@ -552,7 +552,8 @@ final class GroupExecution: MemberGroup {
     }
     graph?.slotIsFree()
     if feed != nil, error == nil { runner?.forget(index) }
-    if passed != nil {
+    // A failure ends the stream, so that nothing passes over a failed item unless it is allowed.
+    if passed != nil, stop == nil {
       let output =
         error == nil
         ? unretained(member.bucket) { data in collected.flatMap { data.ownValue(of: $0) } } : nil
@@ -579,7 +580,7 @@ final class GroupExecution: MemberGroup {
         if output.isSecret { isOutputSecret = true }
       }
     }
-    if passed != nil { pass(error == nil && !output.isNull ? output : nil, index) }
+    if passed != nil, stop == nil { pass(error == nil && !output.isNull ? output : nil, index) }
     schedule()
   }
 
@@ -601,11 +602,12 @@ final class GroupExecution: MemberGroup {
   }
 
   /// Stops items that a runner doesn't end, or waits until the runner takes more items.
-  override func failStalled() -> Bool {
-    if let feed, feed.failStalled() { return true }
+  override func failStalled(onStreams: Bool) -> Bool {
+    if let feed, onStreams || !feed.waitsForRoom, feed.failStalled() { return true }
     guard let handout else { return false }
     if !handout.failStalled() {
-      guard stop == nil else { return false }
+      let waitsForReader = passed?.roomForResults(besides: unpassed.count + handout.count) == 0
+      guard stop == nil, onStreams || !waitsForReader else { return false }
       stop = .stalled(op: op.name)
     }
     schedule()

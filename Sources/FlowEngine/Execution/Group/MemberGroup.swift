@@ -104,8 +104,8 @@ class MemberGroup: Work {
   /// Cancels the running members, and drops the waiting ones.
   func cancelMembers(_ error: FlowError) {}
   /// Stops the members that can't end by themselves as stalled; returns whether there were any.
-  /// Members on the loop are stopped directly.
-  func failStalled() -> Bool { false }
+  /// Members on the loop are stopped directly. Those that wait for the other side of a stream are stopped with `onStreams` only.
+  func failStalled(onStreams: Bool) -> Bool { false }
   /// Releases everything, for a loop that is shut down.
   func abandon() {}
 

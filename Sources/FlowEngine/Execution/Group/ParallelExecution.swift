@@ -191,8 +191,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   func pauses(_ step: Int) { if streamSlots.pause(step) { slotIsFree() } }
 
   func resumes(_ step: Int, _ wait: StreamWait) {
-    guard streamSlots.isPaused(step) else { return wait.hasSlot() }
-    guard hasRoom else { return streamSlots.queue(step, wait) }
+    if streamSlots.needsSlot(step), !hasRoom { return streamSlots.queue(step, wait) }
     if streamSlots.resume(step) { used += 1 }
     wait.hasSlot()
   }
@@ -223,7 +222,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   override func memberEnded(_ member: Execution, _ error: FlowError?) {
     let number = step(of: member)
     if isLimited, !steps[number].isGroup {
-      if streamSlots.resume(number) { used += 1 }
+      if streamSlots.end(number) { used += 1 }
       slotIsFree()
     }
     if let error { noteFailure(number, error) }

@@ -251,7 +251,7 @@ extension Execution {
   /// Stops the waits of this execution itself as stalled, a wait for a stream only with `onStreams`; returns whether anything
   /// did.
   func failStalled(onStreams: Bool) -> Bool {
-    if let child { return child.failStalled() }
+    if let child { return child.failStalled(onStreams: onStreams) }
     if let completion, !completion.isFinished {
       let isOfOp = opCursor.phase == .cleanups || opCursor.phase == .deciding
       let name = isOfOp ? context.displayName : frames.last?.flow.name
