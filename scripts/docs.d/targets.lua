@@ -9,8 +9,8 @@ function targets.read(text)
     for each in (body:match "dependencies: (%b[])" or ""):gmatch '"(%w+)"' do
       needs[#needs + 1] = ("`%s`"):format(each)
     end
-    -- Programs of the examples are no part of flowlua.
-    if not body:find 'path: "examples/' then
+    -- Programs of the examples and of the bench are no part of flowlua.
+    if not body:find 'path: "examples/' and not body:find 'path: "scripts/' then
       list[#list + 1] = { name = name, does = comment:gsub("%.$", ""), needs = needs }
     end
   end

@@ -3,17 +3,6 @@
 ///
 /// `FlowEventLoop.executor` is the one of a loop. After the loop was shut down, the code runs on another
 /// thread instead, one piece at a time, so that nobody waits for an actor for ever; the loop can't be used then.
-///
-/// ```swift
-/// actor Counter {
-///   private let executor: LoopExecutor
-///   private var count = 0
-///
-///   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-///   init(on loop: FlowEventLoop) { executor = loop.executor }
-///   func add() { count += 1 }
-/// }
-/// ```
 // The monitor guards the jobs and the flags; the loop is touched on its own thread only.
 package final class LoopExecutor: SerialExecutor, @unchecked Sendable {
   private let identity: FlowEventLoop.Identity

@@ -24,7 +24,7 @@ struct ScriptRunTests {
     #expect(try result.data("total", as: Int.self) == 60)
     #expect(try result.data("ratio", as: Double.self) == 0.5)
     let error = #expect(throws: FlowError.self) { try result.value(1, as: Int.self) }
-    #expect(error?.message == "the script's result 2 is table: Int expected")
+    #expect(error?.message == "the script's result 2 is table: integer expected")
     #expect(throws: FlowError.self) { try result.value(7, as: Int.self) }
     #expect(throws: FlowError.self) { try result.data("nothing", as: Int.self) }
   }
