@@ -6,8 +6,8 @@ internal import FlowSystem
 ///
 /// ```swift
 /// func sort(_ call: LuaCall) throws -> LuaAnswer {
-///   let numbers = (0..<call.count).compactMap { call.number($0 + 1) }
-///   return call.answer(numbers.sorted().map { .number($0) })
+///   let names = try (0..<call.count).map { "\(try call.value($0 + 1))" }
+///   return call.answer(names.sorted().map { .string(ByteString($0)) })
 /// }
 /// try vm.setGlobal("sort", .reference(vm.makeFunction(sort)))
 /// ```
