@@ -176,7 +176,8 @@ struct OpRegistryTests {
       local _, e = pcall(WidthOp, 640.5)
       return math.type(WidthOp(1280 / 2):run().data.width) .. " " .. e.message
       """)
-    #expect(text == "integer script.lua:2: bad argument #1 to 'WidthOp' (integer expected, got float)")
+    #expect(
+      text == "integer script.lua:2: bad argument #1 to 'WidthOp' (integer expected, got float)")
   }
 
   @Test("A name that is taken traps with a sentence")
