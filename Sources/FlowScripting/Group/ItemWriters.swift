@@ -85,21 +85,27 @@ extension ItemStream {
 }
 
 /// Waits until a group can execute another item, at least until others have run.
-private final class RoomWait: LuaWait {
+private final class RoomWait: LuaWait, GroupWait, LoopJob {
   private let stream: ItemStream
   private let loop: FlowEventLoop
   private var room: RoomWaiter?
+  private var isAbandoned = false
 
   init(_ stream: ItemStream, _ loop: FlowEventLoop) {
     self.stream = stream
     self.loop = loop
     super.init()
-    if stream.hasRoom { ready() } else { room = stream.whenRoom { [unowned self] in ready() } }
+    if stream.hasRoom { loop.enqueue(self) } else { room = stream.whenRoom { [unowned self] in ready() } }
   }
 
   override var subject: String { "room for an item" }
 
-  override func abandon() { if let room { stream.stopWaiting(room) } }
+  func run() { if !isAbandoned { ready() } }
+
+  override func abandon() {
+    isAbandoned = true
+    if let room { stream.stopWaiting(room) }
+  }
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer {
     stream.beginTurn(on: loop)

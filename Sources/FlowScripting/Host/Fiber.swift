@@ -302,6 +302,14 @@ final class TurnWait: LuaWait {
   override var subject: String { "turn" }
 }
 
+/// The wait of an iterator for its group.
+protocol GroupWait: LuaWait {}
+
+extension Fiber {
+  /// Whether it waits until its group wants another item.
+  var waitsForGroup: Bool { !isFinished && !isRunning && wait is any GroupWait }
+}
+
 extension Fiber: ExecutingCode {
   var whereItWaits: ByteString? {
     // Without a wait it has returned just now, and may be released.

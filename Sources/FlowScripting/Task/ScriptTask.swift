@@ -137,7 +137,8 @@ class ScriptTask: ContinuationTask<FlowValue> {
   final override func stopCode(_ error: FlowError) { fiber?.cancel(error) }
 
   final override func stopStalledCode(_ error: FlowError) -> Bool {
-    guard let fiber else { return false }
+    // The group isn't stalled with its iterator, which waits for items of the group.
+    guard let fiber, !fiber.waitsForGroup else { return false }
     if wasAskedWhenStalled { fiber.close(error) } else { fiber.cancel(error) }
     wasAskedWhenStalled = true
     return true

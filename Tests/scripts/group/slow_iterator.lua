@@ -1,5 +1,5 @@
 -- Items of an iterator whose calls take long start while it is called.
--- clock: real
+-- clock: real: an iterator that computes takes time of the machine
 local flow, check = require "flow", require "check"
 
 local calls, first = 0, nil

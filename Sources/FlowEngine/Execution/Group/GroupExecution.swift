@@ -603,7 +603,7 @@ final class GroupExecution: MemberGroup {
 
   /// Stops items that a runner doesn't end, or waits until the runner takes more items.
   override func failStalled(onStreams: Bool) -> Bool {
-    if let feed, onStreams || !feed.waitsForRoom, feed.failStalled() { return true }
+    if let feed, feed.failStalled() { return true }
     guard let handout else { return false }
     if !handout.failStalled() {
       let waitsForReader = passed?.roomForResults(besides: unpassed.count + handout.count) == 0

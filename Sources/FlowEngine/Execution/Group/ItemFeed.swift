@@ -78,9 +78,6 @@ final class ItemFeed: TaskOwner, TaskObserver {
     task?.stop(error)
   }
 
-  /// Whether the iterator isn't called, because items that it has given don't end.
-  var waitsForRoom: Bool { stream.map { !$0.hasRoom } ?? false }
-
   func failStalled() -> Bool { task?.stopStalled() == true }
 
   func abandon() {
