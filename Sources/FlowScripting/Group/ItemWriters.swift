@@ -95,7 +95,11 @@ private final class RoomWait: LuaWait, GroupWait, LoopJob {
     self.stream = stream
     self.loop = loop
     super.init()
-    if stream.hasRoom { loop.enqueue(self) } else { room = stream.whenRoom { [unowned self] in ready() } }
+    if stream.hasRoom {
+      loop.enqueue(self)
+    } else {
+      room = stream.whenRoom { [unowned self] in ready() }
+    }
   }
 
   override var subject: String { "room for an item" }
