@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -51,9 +52,12 @@ static void set_handler(int number, void (*handler)(int), int flags) {
   sigaction(number, &action, NULL);
 }
 
-/// Removes the status and writes a message. Safe in a signal handler.
+/// Removes the status and writes a message, unless stderr is full and nobody reads it within a second: the process ends
+/// also then. Safe in a signal handler.
 static void say(const char *text) {
   flowsystem_abandon_status();
+  struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
+  if (poll(&output, 1, 1000) == 0) return;
   const char *parts[] = {flowsystem_program(), ": ", text, "\n"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0) return;
