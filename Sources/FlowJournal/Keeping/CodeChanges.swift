@@ -88,7 +88,12 @@ struct KeptCounts {
     if new > 0 { text = text + ", \(new) new" }
     if again.isEmpty { return text }
     let reasons = again.sorted { $0.count > $1.count }
-    let shown = reasons.prefix(3).map { again.count == 1 ? $0.why : "\($0.count) \($0.why)" }
+    let shown = reasons.prefix(3).map { reason -> ByteString in
+      if again.count == 1 { return reason.why }
+      let isPlural = reason.count > 1 && reason.why.hasPrefix("was ")
+      let why = isPlural ? "were " + ByteString(reason.why.bytes.dropFirst(4)) : reason.why
+      return "\(reason.count) \(why)"
+    }
     let count = again.reduce(0) { $0 + $1.count }
     text = "\(text), \(count) again: \(shown.reduce("") { $0.isEmpty ? $1 : "\($0), \($1)" })"
     let left = reasons.dropFirst(3).reduce(0) { $0 + $1.count }

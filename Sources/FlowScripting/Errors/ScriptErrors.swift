@@ -296,9 +296,11 @@ extension ScriptHost {
 
   // MARK: Misuse
 
-  /// nil for a name that an object has no field of; an error where it is a misspelt one.
+  /// nil for a name that an object has no field of, or one without a value; an error where it is a misspelt one.
   func absentField(_ call: LuaCall, of kind: String, known: [String]) throws -> LuaAnswer {
-    if let name = call.bytes(2)?.description, let near = NearestName.of(name, in: known) {
+    if let name = call.bytes(2)?.description, !known.contains(name),
+      let near = NearestName.of(name, in: known)
+    {
       throw usage(call, "\(kind) has no field '\(name)' (did you mean '\(near)'?)")
     }
     return call.answer(.nil)

@@ -51,17 +51,17 @@ struct DispatcherBindings {
     case "label": return call.answer(box.label)
     case "ordered": return call.answer(.boolean(dispatcher.isOrdered))
     case "stop_when": return call.answer(box.stopWhen)
-    default: return call.answer(.nil)
+    default: return try host.absentField(call, of: "a dispatcher", known: fields)
     }
   }
 
+  private static let fields: [String] = [
+    "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
+    "collect", "absent", "rate", "hold_slot", "limit", "label", "stop_when", "ordered",
+  ]
+
   private func makeDispatcher(_ arguments: Arguments, _ index: Int) throws -> DispatcherBox {
-    let options = try arguments.options(
-      index,
-      known: [
-        "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
-        "collect", "absent", "rate", "hold_slot", "limit", "label", "stop_when", "ordered",
-      ])
+    let options = try arguments.options(index, known: Self.fields)
     guard let input = try options.string("input") else {
       throw arguments.wrong(index, "field 'input': string expected, got nil")
     }

@@ -93,7 +93,7 @@ struct HTTPClientBindings {
       throw Arguments(host, call, method: "__index").wrongSelf("client")
     }
     guard let name = call.bytes(2)?.description, HTTPBindings.methods.contains(name) else {
-      return call.answer(.nil)
+      return try host.absentField(call, of: "a client", known: HTTPBindings.methods)
     }
     return call.answer(
       ScriptClientFunction(client, name), try HTTPTypes.of(host).clientFunction)

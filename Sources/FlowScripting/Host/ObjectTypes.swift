@@ -38,15 +38,15 @@ final class ObjectTypes {
     vm.setSettingMetatable(settingMetatable)
     op = try vm.defineObjectType(
       "op", of: Op.self, methods: binder.bind(OpBindings.methods),
-      getter: binder.bind(OpBindings.property),
+      getter: binder.bind(OpBindings.property(of: "an op", OpBindings.methods)),
       metamethods: { _ in binder.bind(OpBindings.metamethods) })
     flow = try vm.defineObjectType(
       "flow", of: Flow.self, methods: binder.bind(FlowBindings.methods),
-      getter: binder.bind(OpBindings.property),
+      getter: binder.bind(OpBindings.property(of: "a flow", FlowBindings.methods)),
       metamethods: { _ in binder.bind(FlowBindings.metamethods) })
     machine = try vm.defineObjectType(
       "machine", of: MachineOp.self, methods: binder.bind(MachineBindings.methods),
-      getter: binder.bind(OpBindings.property),
+      getter: binder.bind(OpBindings.property(of: "a machine", MachineBindings.methods)),
       metamethods: { _ in binder.bind(MachineBindings.metamethods) })
     step = try vm.defineObjectType(
       "step", of: StepPart.self, methods: [:],

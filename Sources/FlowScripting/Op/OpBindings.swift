@@ -150,8 +150,16 @@ struct OpBindings {
 
   // MARK: Fields
 
-  /// `op.name`, `op.needs`, …: its declarations and its policy. Tables are copies.
-  static func property(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+  /// Reads `op.name`, `op.needs`, …: declarations and policy of a kind of ops, which has these methods. Tables are copies.
+  static func property(
+    of kind: String, _ methods: @escaping @autoclosure () -> LuaFields<BoundMethod>
+  ) -> (ScriptHost, LuaCall) throws -> LuaAnswer {
+    { host, call in try property(host, call, of: kind, methods) }
+  }
+
+  private static func property(
+    _ host: ScriptHost, _ call: LuaCall, of kind: String, _ methods: () -> LuaFields<BoundMethod>
+  ) throws -> LuaAnswer {
     guard let op = host.op(call, 1) else {
       throw Arguments(host, call, method: "__index").wrongSelf("op")
     }
@@ -173,9 +181,14 @@ struct OpBindings {
     case "tags": return try host.answer(call, op.tags)
     case "limit": return call.answer(try Limits.value(of: op.limits, host))
     case "thread": return try host.answer(call, .bytes(ByteString(op.thread.rawValue)))
-    default: return call.answer(.nil)
+    default:
+      return try host.absentField(
+        call, of: op is Graph ? "a graph" : kind, known: fields + methods().names)
     }
   }
+
+  private static let fields: [String] =
+    ["name", "doc", "needs", "gives", "primary_input", "primary_output"] + PolicyOptions.fields
 
   /// A policy with all of its fields, including the defaults.
   private func table(of retry: RetryPolicy) throws -> LuaReference {

@@ -103,7 +103,9 @@ final class Limits: HostService {
     case "rate": return call.answer(try value(of: limit.rate, host))
     case "running": return call.answer(.integer(Int64(limit.running)))
     case "waiting": return call.answer(.integer(Int64(limit.waiting)))
-    default: return call.answer(.nil)
+    default:
+      return try host.absentField(
+        call, of: "a limit", known: ["name", "max_concurrent", "rate", "running", "waiting", "use"])
     }
   }
 

@@ -187,7 +187,9 @@ enum TaskContextBindings {
     guard let context = call.object(1, host.types.taskContext) else {
       throw Arguments(host, call, method: "__index").wrongSelf("context")
     }
-    guard call.bytes(2) == "task" else { return call.answer(.nil) }
+    guard call.bytes(2) == "task" else {
+      return try host.absentField(call, of: "a context", known: ["task"] + methods.names)
+    }
     return call.answer(context.task, host.types.task)
   }
 }

@@ -138,7 +138,7 @@ struct TaskMakers {
     let table = try arguments.table(index, expected: "list of tasks")
     guard let count = host.vm.listCount(table) else {
       throw arguments.wrong(
-        index, "list of tasks expected, got a table with holes or other keys")
+        index, "list of tasks expected, got \(try host.problem(ofNoList: table))")
     }
     if count == 0, let first {
       throw arguments.wrong(index, "no task of an empty list can be the first to \(first)")

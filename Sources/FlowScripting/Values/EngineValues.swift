@@ -328,7 +328,21 @@ extension ScriptHost {
       case let value: return "a \(kindName(of: value)) as element \(index + 1)"
       }
     }
-    return "a table with holes or other keys"
+    return try problem(ofNoList: table)
+  }
+
+  /// The reason why a table is no list, for messages: the first element that is missing, or a key.
+  func problem(ofNoList table: LuaReference) throws -> String {
+    var places: Set<Int64> = []
+    for (key, _) in try vm.pairs(of: table) {
+      switch key {
+      case .integer(let place): places.insert(place)
+      case .string(let name): return "a table with the key '\(name)'"
+      default: return "a table with other keys"
+      }
+    }
+    let hole = (1...Int64.max).first { !places.contains($0) } ?? 0
+    return places.contains { $0 > hole } ? "nil as element \(hole)" : "a table with other keys"
   }
 
   /// The strings of a list; nil if the value isn't such a list.
