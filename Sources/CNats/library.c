@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "CFlowSystem.h"
-#include "internal.h"
+#include "CNats.h"
 
-struct cnats_library cnats_library;
+static cnats_library functions;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
@@ -25,7 +25,7 @@ static bool find(void *library, const char *name, void *place) {
 }
 
 static bool find_all(void *library) {
-#define FIND(NAME) find(library, #NAME, &cnats_library.NAME) &&
+#define FIND(NAME) find(library, #NAME, &functions.NAME) &&
   return CNATS_FUNCTIONS(FIND) true;
 #undef FIND
 }
@@ -99,14 +99,14 @@ static void load(void) {
   // The library's own number of spins.
   struct sigaction pipe;
   bool is_known = sigaction(SIGPIPE, NULL, &pipe) == 0;
-  natsStatus status = cnats_library.nats_Open(-1);
+  natsStatus status = functions.nats_Open(-1);
   // The library ignores the signal, for the whole process and the programs that it starts.
   if (is_known) sigaction(SIGPIPE, &pipe, NULL);
   cnats_restore_signals(before);
   if (status != NATS_OK) {
     snprintf(
         problem, sizeof problem, "libnats can't be initialized: %s",
-        cnats_library.natsStatus_GetText(status));
+        functions.natsStatus_GetText(status));
   }
 }
 
@@ -115,12 +115,4 @@ const char *cnats_load(void) {
   return problem[0] == '\0' ? NULL : problem;
 }
 
-const char *cnats_status_text(natsStatus status) {
-  const char *text = cnats_library.natsStatus_GetText(status);
-  return text == NULL ? "" : text;
-}
-
-const char *cnats_last_problem(void) {
-  const char *text = cnats_library.nats_GetLastError(NULL);
-  return text == NULL ? "" : text;
-}
+const cnats_library *cnats_functions(void) { return &functions; }

@@ -108,8 +108,8 @@ struct RemoteMessageTests {
     }
     #expect(jobs.map(\.number) == [1, .max])
     #expect(jobs.map(\.round) == [2, 0])
-    let reports = RemoteQuestion.reports([1, 2], after: 9)
-    guard case .reports([1, 2], after: 9)? = RemoteQuestion.read(reports.bytes) else {
+    let reports = RemoteQuestion.reports([1, 2])
+    guard case .reports([1, 2])? = RemoteQuestion.read(reports.bytes) else {
       Issue.record("no reports")
       return
     }

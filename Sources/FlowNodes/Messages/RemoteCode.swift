@@ -18,9 +18,7 @@ final class RemoteCode {
     /// The modules that are shared libraries: they have to be installed there.
     let native: [ByteString]
 
-    static let byteForm = ByteForm(
-      { Content(function: $0, modules: $1, native: $2) },
-      { (content: Content) in (content.function, content.modules, content.native) })
+    static let byteForm = ByteForm(Content.init) { ($0.function, $0.modules, $0.native) }
   }
 
   /// Collects the code of a packed function; throws an error of the system.

@@ -141,15 +141,11 @@ extension RemoteJobFiles: ByteRecord {
 }
 
 extension RemoteJobFiles.Needed: ByteRecord {
-  static let byteForm = ByteForm(
-    { RemoteJobFiles.Needed(key: $0, files: $1) },
-    { (needed: RemoteJobFiles.Needed) in (needed.key, needed.files) })
+  static let byteForm = ByteForm(RemoteJobFiles.Needed.init) { ($0.key, $0.files) }
 }
 
 extension RemoteNeededFile: ByteRecord {
-  static let byteForm = ByteForm(
-    { RemoteNeededFile(path: $0, content: $1) },
-    { (file: RemoteNeededFile) in (file.path, file.content) })
+  static let byteForm = ByteForm(RemoteNeededFile.init) { ($0.path, $0.content) }
 }
 
 extension RemoteNeededFile.Content: ByteUnion {
@@ -168,15 +164,11 @@ extension RemoteNeededFile.Content: ByteUnion {
 }
 
 extension RemoteGivenFile: ByteRecord {
-  static let byteForm = ByteForm(
-    { RemoteGivenFile(path: $0, object: $1, digest: $2) },
-    { (file: RemoteGivenFile) in (file.path, file.object, file.digest) })
+  static let byteForm = ByteForm(RemoteGivenFile.init) { ($0.path, $0.object, $0.digest) }
 }
 
 extension WorkerDeclaration: ByteRecord {
-  static let byteForm = ByteForm(
-    { WorkerDeclaration(name: $0, type: $1) },
-    { (declared: WorkerDeclaration) in (declared.name, declared.type) })
+  static let byteForm = ByteForm({ WorkerDeclaration(name: $0, type: $1) }) { ($0.name, $0.type) }
 }
 
 /// The files of a script that ops on other nodes need, as objects of the server: each content is sent once.

@@ -7,7 +7,7 @@ internal import FlowScripting
 /// The form of messages, on which both sides have to agree.
 package enum RemoteProtocol {
   /// The number of the form of all messages, with the values in them.
-  static let version: UInt8 = 4
+  static let version: UInt8 = 5
 
   /// Programs with the same text understand each other: the number of the messages, the version of flowlua, whose
   /// functions the code uses, and the version of Lua, whose bytecode travels. A part of subjects.
@@ -77,29 +77,14 @@ struct RemoteJob: RemoteMessage, ByteRecord {
     let logsWaits: Bool
     let hasGlobalModule: Bool
 
-    static let byteForm = ByteForm(
-      {
-        Settings(gracePeriod: $0, cleanupGrace: $1, logsWaits: $2, hasGlobalModule: $3)
-      },
-      { (settings: Settings) in
-        (
-          settings.gracePeriod, settings.cleanupGrace, settings.logsWaits, settings.hasGlobalModule
-        )
-      })
+    static let byteForm = ByteForm(Settings.init) {
+      ($0.gracePeriod, $0.cleanupGrace, $0.logsWaits, $0.hasGlobalModule)
+    }
   }
 
-  static let byteForm = ByteForm(
-    {
-      RemoteJob(
-        number: $0, round: $1, code: $2, settings: $3, arguments: $4, kind: $5, files: $6,
-        identity: $7)
-    },
-    { (job: RemoteJob) in
-      (
-        job.number, job.round, job.code, job.settings, job.arguments, job.kind, job.files,
-        job.identity
-      )
-    })
+  static let byteForm = ByteForm(RemoteJob.init) {
+    ($0.number, $0.round, $0.code, $0.settings, $0.arguments, $0.kind, $0.files, $0.identity)
+  }
 }
 
 /// A node's report about a job. The first one, without news, says that a worker is about to begin it, or that
@@ -166,17 +151,9 @@ struct RemoteReport: RemoteMessage, ByteRecord {
     return startsOver
   }
 
-  static let byteForm = ByteForm(
-    {
-      RemoteReport(
-        number: $0, delivery: $1, lane: $2, took: $3, news: $6, identity: $4, place: $5)
-    },
-    { (report: RemoteReport) in
-      (
-        report.number, report.delivery, report.lane, report.took, report.identity, report.place,
-        report.news
-      )
-    })
+  static let byteForm = ByteForm(RemoteReport.init) {
+    ($0.number, $0.delivery, $0.lane, $0.took, $0.news, $0.identity, $0.place)
+  }
 
   /// Reads the reports of a bundle; none for anything else.
   static func readAll(_ bundle: [UInt8]) -> [RemoteReport] {
@@ -189,25 +166,23 @@ enum RemoteQuestion: RemoteMessage, ByteUnion {
   /// Which jobs the node is to execute, that were handed out before: some of them may have ended. If they were lost, one
   /// of them may be what has ended their node.
   case jobs([Asked], wereLost: Bool)
-  /// Whether the script has taken these reports, which aren't in the stream. It takes them once it has those with numbers up
-  /// to this one there.
-  case reports([UInt8], after: UInt64)
+  /// Whether the script has taken these reports, which aren't in the stream.
+  case reports([UInt8])
 
   /// A job, and how often its script had put it into the queue.
   struct Asked: ByteRecord {
     let number: UInt64
     let round: UInt64
 
-    static let byteForm = ByteForm(
-      { Asked(number: $0, round: $1) }, { (asked: Asked) in (asked.number, asked.round) })
+    static let byteForm = ByteForm(Asked.init) { ($0.number, $0.round) }
   }
 
   static let byteCases: [ByteCase<RemoteQuestion>] = [
     ByteCase(1, { .jobs($1, wereLost: $0) }) { question in
       if case .jobs(let jobs, let wereLost) = question { (wereLost, jobs) } else { nil }
     },
-    ByteCase(2, { (number, bundle: ByteString) in .reports(bundle.bytes, after: number) }) {
-      if case .reports(let bundle, let number) = $0 { (number, ByteString(bundle)) } else { nil }
+    ByteCase(2, { (bundle: ByteString) in .reports(bundle.bytes) }) {
+      if case .reports(let bundle) = $0 { ByteString(bundle) } else { nil }
     },
   ]
 
@@ -232,9 +207,7 @@ struct RemoteStop: RemoteMessage, ByteRecord {
   let delivery: UInt64
   let error: WireError
 
-  static let byteForm = ByteForm(
-    { RemoteStop(number: $0, delivery: $1, error: $2) },
-    { (stop: RemoteStop) in (stop.number, stop.delivery, stop.error) })
+  static let byteForm = ByteForm(RemoteStop.init) { ($0.number, $0.delivery, $0.error) }
 }
 
 /// A node's description of itself. Its first fields are the same in all versions.

@@ -42,11 +42,11 @@ extension RemoteNode {
   func ask(
     _ script: ByteString, _ question: [UInt8], for time: Int64
   ) async throws(FlowError) -> [UInt8]? {
-    let end = LuaVM.monotonicTime.later(by: time)
-    while true {
+    let reply = try await host.loop.retrying(for: .nanoseconds(time)) {
+      () throws(FlowError) -> [UInt8]?? in
       let reply = try await queue.ask(script, question)
-      if reply != nil || LuaVM.monotonicTime >= end || isLeaving { return reply }
-      try await host.loop.pause(.milliseconds(100))
+      return reply != nil || isLeaving ? .some(reply) : nil
     }
+    return reply ?? nil
   }
 }

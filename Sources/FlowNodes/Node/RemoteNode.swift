@@ -106,7 +106,7 @@ package final class RemoteNode {
     self.tags = tags
     external = host.loop.mailbox.begin()
     info = RemoteNodeInfo(
-      id: UInt64.random(in: 0 ... .max).hexadecimal, name: offer.name,
+      id: ByteString.unique, name: offer.name,
       compatibility: RemoteProtocol.compatibility, version: FlowLuaVersion.number,
       lua: ByteString(LuaVM.release), workers: offer.workers, tags: tags.words,
       cores: ScriptHost.coreCount, isLeaving: false, key: queue.seal?.name ?? "")

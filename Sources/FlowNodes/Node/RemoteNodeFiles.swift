@@ -24,7 +24,6 @@ final class RemoteNodeFiles {
   private var cache: FileCache?
   /// Contents that come; the value is whether the server has them.
   private let arriving: OncePerKey<ByteString, Bool>
-  private var count: UInt64 = 0
 
   init(
     _ objects: ObjectStore, _ loop: FlowEventLoop, _ node: ByteString, cache folder: ByteString?
@@ -177,9 +176,7 @@ final class RemoteNodeFiles {
     for (path, link) in links.paths { own[link] = path }
     var sent: [RemoteGivenFile] = []
     for path in type.files(in: value) where own[path] == nil && !files.shared.contains(path) {
-      count += 1
-      let object: ByteString =
-        "result-\(script)-\(UInt64.random(in: 0 ... .max).hexadecimal)-\(count)"
+      let object: ByteString = "result-\(script)-\(ByteString.unique)"
       do throws(FlowError) {
         let info = try await objects.putFile(object, path)
         sent.append(RemoteGivenFile(path: path, object: object, digest: info.digest))

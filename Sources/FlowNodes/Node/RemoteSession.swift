@@ -21,13 +21,11 @@ final class RemoteSession {
   var isAsking = false
 
   private let queue: RemoteQueue
-  /// The number in the stream of the last report that was stored.
-  private var stored: UInt64 = 0
   /// A report that is sent at the end of the turn.
   private struct Outgoing {
     let bytes: [UInt8]
     let isKept: Bool
-    let then: (Result<UInt64, FlowError>) -> Void
+    let then: (Result<Void, FlowError>) -> Void
   }
 
   private var reports: [Outgoing] = []
@@ -60,9 +58,9 @@ final class RemoteSession {
   ///   - bytes: The report.
   ///   - isKept: Whether it is about an op of a kept run: the server stores it, because another process of the script may
   ///     read it.
-  ///   - then: Gets the number of the report in the stream; 0 if it isn't there.
+  ///   - then: Gets the result.
   func report(
-    _ bytes: [UInt8], isKept: Bool = false, then: @escaping (Result<UInt64, FlowError>) -> Void
+    _ bytes: [UInt8], isKept: Bool = false, then: @escaping (Result<Void, FlowError>) -> Void
   ) {
     reports.append(Outgoing(bytes: bytes, isKept: isKept, then: then))
     if reports.count == 1 { queue.connection.loop.enqueue { [self] in sendReports() } }
@@ -90,44 +88,38 @@ final class RemoteSession {
 
   /// Passes reports to the script itself if it may have time for them, which is faster than the way through the stream: an
   /// op, there and back, takes a fifth less time. Else the server stores them until the script takes them.
-  private func send(_ bundle: [UInt8], isKept: Bool) async throws(FlowError) -> UInt64 {
+  private func send(_ bundle: [UInt8], isKept: Bool) async throws(FlowError) {
     if bundle.count <= Self.mostBytes, passing + bundle.count <= Self.mostPassing,
       LuaVM.monotonicTime >= busyUntil, !isKept
     {
       passing += bundle.count
       defer { passing -= bundle.count }
-      if try await pass(bundle) { return 0 }
+      if try await pass(bundle) { return }
       busyUntil = LuaVM.monotonicTime.later(by: Self.longestBusy)
       // A script that has ended reads nothing any more.
-      if isOver { return 0 }
+      if isOver { return }
     }
-    do throws(FlowError) {
-      let number = try await queue.report(bundle, script: script)
-      stored = max(stored, number)
-      return number
-    } catch {
+    do throws(FlowError) { try await queue.report(bundle, script: script) } catch {
       // It has room again once the jobs that the reports are about are removed.
-      if error.jetStreamCode != nil, try await pass(bundle) { return 0 }
+      if error.jetStreamCode != nil, try await pass(bundle) { return }
       throw error
     }
   }
 
   private func pass(_ bundle: [UInt8]) async throws(FlowError) -> Bool {
-    let reply = try await queue.ask(script, RemoteQuestion.reports(bundle, after: stored).bytes)
+    let reply = try await queue.ask(script, RemoteQuestion.reports(bundle).bytes)
     return reply.flatMap { RemoteQuestion.readReply($0) } != nil
   }
 
-  /// The pauses before it is looked again for a function that isn't on the server: one that was killed and started again
-  /// may not have read all that it has stored.
-  private static let pauses: [Duration] = [0.1, 0.2, 0.4, 0.8, 1.6].map { .seconds($0) }
+  /// How long it is looked for a function that isn't on the server: one that was killed and started again may not have read
+  /// all that it has stored.
+  private static let patience = Duration.seconds(3)
 
   /// The function with a name; it comes from the server once.
   func code(_ name: ByteString) async throws(FlowError) -> WorkerCode {
     try await codes.value(name) {
-      var bytes = try await queue.objects.get(name)
-      for pause in Self.pauses where bytes == nil {
-        try await queue.connection.loop.pause(pause)
-        bytes = try await queue.objects.get(name)
+      let bytes = try await queue.connection.loop.retrying(for: Self.patience) {
+        () throws(FlowError) in try await queue.objects.get(name)
       }
       guard let bytes else {
         throw FlowError(.error, "the code of the op isn't on the server any more")

@@ -24,9 +24,11 @@ final class RemoteDispatcher {
   private let id: ByteString
   private let keptResults: RemoteKeptResults
   private var link = Link.closed
+  private var openQueue: RemoteQueue? { if case .open(let queue) = link { queue } else { nil } }
   /// The connection that `close` has closed.
   private var ending: NATSConnection?
   private var jobs: [UInt64: Job] = [:]
+  private var jobsInOrder: [Job] { jobs.values.sorted { $0.number < $1.number } }
   /// The objects that have to be on the server before jobs that need them.
   private var codes: OncePerKey<ByteString, ObjectInfo>
   private var consumers: OncePerKey<RemoteTags, ByteString>
@@ -37,7 +39,6 @@ final class RemoteDispatcher {
   private var suspects: [Job] = []
   private var outbox: RemoteOutbox?
   private var reports: JetStreamPuller?
-  private var order: RemoteReportOrder?
   private let nodes: RemoteNodes
   private let seal: RemoteSeal?
   private let secrets: RemoteSecrets
@@ -110,7 +111,7 @@ final class RemoteDispatcher {
   private func perform(_ actions: [RemoteJobState.Action], _ job: Job) {
     for action in actions {
       switch action {
-      case .prepare: if case .open(let queue) = link { proceed(job, queue) }
+      case .prepare: if let queue = openQueue { proceed(job, queue) }
       case .putAgain:
         guard job.state.mayBePut else {
           if job.state.isStopped { perform(job.state.end(.stopped), job) }
@@ -120,8 +121,7 @@ final class RemoteDispatcher {
         outbox?.put(job)
       case .withdraw: outbox?.withdraw(job)
       case .requestStop(let delivery, let reason):
-        guard case .open(let queue) = link else { continue }
-        requestStop(job.number, delivery, self.reason(reason, of: job), queue)
+        requestStop(job.number, delivery, self.reason(reason, of: job))
       case .noteHandout: outbox?.handedOut(job)
       case .begin(let lane): job.task.begun(in: loop.keys.lanes.lane(named: lane))
       case .loseNode(let name): job.task.lostNode(name)
@@ -175,13 +175,11 @@ final class RemoteDispatcher {
     }
   }
 
-  private func requestStop(
-    _ number: UInt64, _ delivery: UInt64, _ error: FlowError, _ queue: RemoteQueue
-  ) {
+  private func requestStop(_ number: UInt64, _ delivery: UInt64, _ error: FlowError) {
     let request = RemoteStop(
       number: number, delivery: delivery, error: secrets.sent(WireError(error, from: host)))
     // Without a connection the node stops it by itself, or its lease ends.
-    try? queue.requestStop(request.bytes, script: id)
+    try? openQueue?.requestStop(request.bytes, script: id)
   }
 
   /// Ends a job that no report ends.
@@ -204,25 +202,22 @@ final class RemoteDispatcher {
   }
 
   private func endAll(_ error: FlowError) {
-    for job in jobs.values.sorted(by: { $0.number < $1.number }) { end(job, error) }
+    for job in jobsInOrder { end(job, error) }
   }
 
   // MARK: The server
 
   private func open() {
     link = .opening
-    loop.perform { [settings, seal, loop] in
-      try await RemoteQueue.open(
+    loop.perform { [weak self, settings, seal, loop] in
+      let queue = try await RemoteQueue.open(
         settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop)
-    } then: { [weak self] result in
-      guard let self else {
-        if case .success(let queue) = result { queue.close() }
-        return
+      do { try await self?.use(queue) } catch {
+        queue.close()
+        throw error
       }
-      switch result {
-      case .failure(let error): failed(error)
-      case .success(let queue): opened(queue)
-      }
+    } then: { [weak self] in
+      if let error = $0.failure { self?.failed(error) }
     }
   }
 
@@ -231,71 +226,56 @@ final class RemoteDispatcher {
     (codes, consumers, uploads) = (OncePerKey(loop), OncePerKey(loop), nil)
     outbox = nil
     reports?.stop()
-    order = nil
     endAll(error)
   }
 
-  private func opened(_ queue: RemoteQueue) {
-    do throws(FlowError) {
-      queue.onForgery = { [weak self] in self?.host.events.onWarning?($0) }
-      try queue.connection.subscribe("flowlua.here") { [weak self] in
-        if self?.nodes.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
-        self?.outbox?.look()
-      }
-      try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? .init([]) }
-      try queue.connection.subscribe("flowlua.begun.\(id)") { [weak self] in
-        if let bytes = queue.bytes(of: $0) { self?.order?.passOn(bytes) }
-      }
-      try queue.lostJobs { [weak self] in self?.lost($0) }
-      try queue.connection.publish("flowlua.who", "")
-    } catch {
-      queue.close()
-      return failed(error)
+  private func use(_ queue: RemoteQueue) async throws(FlowError) {
+    let connection = queue.connection
+    queue.onForgery = { [weak self] in self?.host.events.onWarning?($0) }
+    try connection.subscribe("flowlua.here") { [weak self] in
+      if self?.nodes.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
+      self?.outbox?.look()
     }
-    queue.connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
-    queue.connection.onReconnect = { [weak self] in self?.reconnected(queue) }
-    order = RemoteReportOrder(queue) { [weak self] in self?.take($0, $1, queue) ?? false }
-    receiveReports(from: queue) { [weak self] in
-      guard let self else { return queue.close() }
-      uploads = RemoteUploads(queue.objects, loop, settings.shared)
-      outbox = RemoteOutbox(
-        queue, id, nodes, loop, message: { [weak self] in self?.message($0) },
-        failed: { [weak self] in self?.end($0, $1) })
-      queue.connection.perform { [keptResults] in
-        await keptResults.read(from: queue)
-      } then: { [weak self] _ in
-        guard let self else { return }
-        link = .open(queue)
-        connectedAt = LuaVM.monotonicTime
-        for job in jobs.values.sorted(by: { $0.number < $1.number }) { proceed(job, queue) }
-      }
+    try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? .init([]) }
+    try connection.subscribe("flowlua.begun.\(id)") { [weak self] in
+      if let bytes = queue.bytes(of: $0) { _ = self?.take(RemoteReport.readAll(bytes), nil) }
     }
+    try queue.lostJobs { [weak self] in self?.lost($0) }
+    try connection.publish("flowlua.who", "")
+    connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
+    connection.onReconnect = { [weak self] in self?.reconnected(queue) }
+    try await receiveReports(from: queue)
+    await keptResults.read(from: queue)
+    // The host may have been closed meanwhile.
+    guard case .opening = link else { throw .cancelled() }
+    uploads = RemoteUploads(queue.objects, loop, settings.shared)
+    outbox = RemoteOutbox(
+      queue, id, nodes, loop, message: { [weak self] in self?.message($0) },
+      failed: { [weak self] in self?.end($0, $1) })
+    link = .open(queue)
+    connectedAt = LuaVM.monotonicTime
+    for job in jobsInOrder { proceed(job, queue) }
   }
 
   /// Receives the reports. A server that was killed may have forgotten who receives them, but has those that weren't
   /// acknowledged.
-  private func receiveReports(from queue: RemoteQueue, then: @escaping () -> Void) {
+  private func receiveReports(from queue: RemoteQueue) async throws(FlowError) {
     let fail: (FlowError) -> Void = { [weak self] error in
       queue.close()
       self?.failed(error)
     }
-    queue.connection.perform { [id, weak self] in
-      try await queue.reports(of: id) {
-        self?.reports?.demand += 1
-        self?.order?.take($0)
-      } failed: { error in
-        guard error.jetStreamCode == JetStreamProblem.missingConsumer else { return fail(error) }
-        self?.receiveReports(from: queue) {}
-      }
-    } then: { [weak self] result in
-      switch result {
-      case .failure(let error): fail(error)
-      case .success(let puller):
-        self?.reports = puller
-        puller.demand = Self.reportWindow
-        then()
+    let puller = try await queue.reports(of: id) { [weak self] in
+      self?.take($0, queue)
+    } failed: { [weak self] error in
+      guard error.jetStreamCode == JetStreamProblem.missingConsumer else { return fail(error) }
+      queue.connection.perform {
+        try await self?.receiveReports(from: queue)
+      } then: {
+        if let error = $0.failure { fail(error) }
       }
     }
+    puller.demand = Self.reportWindow
+    reports = puller
   }
 
   private func reconnected(_ queue: RemoteQueue) {
@@ -305,7 +285,7 @@ final class RemoteDispatcher {
     doubtUntil = connectedAt.later(by: RemoteQueue.doubt)
     try? queue.connection.publish("flowlua.who", "")
     let now = LuaVM.monotonicTime
-    for job in jobs.values.sorted(by: { $0.number < $1.number }) {
+    for job in jobsInOrder {
       perform(job.state.reconnected(at: now, absence: now - lostAt), job)
     }
     for tags in consumers.keys {
@@ -315,7 +295,7 @@ final class RemoteDispatcher {
       try await queue.alignReports(of: id)
     } then: { [weak self] wereLost in
       guard case .success(true) = wereLost, let self else { return }
-      for job in jobs.values.sorted(by: { $0.number < $1.number }) { putAgain(job) }
+      for job in jobsInOrder { putAgain(job) }
     }
   }
 
@@ -328,7 +308,7 @@ final class RemoteDispatcher {
         guard let self, isWanted(job) else { return }
         let text: ByteString = "\(report.lane) has finished it for an earlier process of the script"
         job.task.handle(WorkerReport.JobEvent(id: job.number, time: loop.now(), what: .log(text)))
-        handle(report, queue)
+        handle(report)
       }
     }
     if job.files != nil, codes[job.code.name] != nil, consumers[job.tags] != nil {
@@ -387,12 +367,12 @@ final class RemoteDispatcher {
     let wereLost: Bool
     switch RemoteQuestion.read(question) {
     case .jobs(let jobs, wereLost: let lost)?: (asked, wereLost) = (jobs, lost)
-    case .reports(let bundle, let number)?:
-      guard let order, order.passed >= number else { return .init([]) }
-      let reports = order.passOn(bundle)
+    case .reports(let bundle)?:
+      guard openQueue != nil else { return .init([]) }
+      let reports = RemoteReport.readAll(bundle)
+      _ = take(reports, nil)
       // After the last report about a job its node only tells the server so.
-      let isEnd = reports.count == 1 && reports[0].isLast
-      return .init(RemoteQuestion.reply([]), mayWait: isEnd)
+      return .init(RemoteQuestion.reply([]), mayWait: reports.count == 1 && reports[0].isLast)
     case nil: return .init(question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : [])
     }
     let wanted = asked.compactMap { asked in
@@ -429,43 +409,53 @@ final class RemoteDispatcher {
 
   /// Sends the replies that wait for others, because the loop may not turn soon.
   func sendWaitingReplies() {
-    if case .open(let queue) = link { queue.sendWaitingReplies() }
+    openQueue?.sendWaitingReplies()
   }
 
   // MARK: Reports
 
+  /// Takes a message of the stream. A large one comes from the store of objects, which takes longer: reports count in the
+  /// order of their places.
+  private func take(_ message: JetStreamMessage, _ queue: RemoteQueue) {
+    reports?.demand += 1
+    queue.connection.perform {
+      try await queue.bytes(of: message)
+    } then: { [weak self] result in
+      if let self, case .success(let bytes?) = result {
+        if take(RemoteReport.readAll(bytes), message) { return }
+        queue.release(message)
+      }
+      // An acknowledgement that doesn't arrive is sent after the next hand-out.
+      try? message.ack()
+    }
+  }
+
   /// Takes the reports of a message; whether it is acknowledged only once their ops are kept.
-  private func take(
-    _ reports: [RemoteReport], _ message: JetStreamMessage?, _ queue: RemoteQueue
-  ) -> Bool {
+  private func take(_ reports: [RemoteReport], _ message: JetStreamMessage?) -> Bool {
     let held = reports.map(\.number).filter {
       jobs[$0]?.identity.isEmpty == false || keptResults.isHolding($0)
     }
     if let message, !held.isEmpty { keptResults.hold(message, of: Set(held)) }
-    for report in reports { handle(report, queue) }
+    for report in reports { handle(report) }
     return !held.isEmpty
   }
 
-  private func handle(_ report: RemoteReport, _ queue: RemoteQueue) {
-    guard let job = jobs[report.number] else {
-      removeFiles(report.news)
-      if !report.isLast {
-        requestStop(
-          report.number, report.delivery, .cancelled(reason: "it executes elsewhere"), queue)
-      }
-      return
+  private func handle(_ report: RemoteReport) {
+    if let job = jobs[report.number] {
+      return perform(job.state.take(report, at: LuaVM.monotonicTime), job)
     }
-    perform(job.state.take(report, at: LuaVM.monotonicTime), job)
+    removeFiles(report.news)
+    if report.isLast { return }
+    requestStop(report.number, report.delivery, .cancelled(reason: "it executes elsewhere"))
   }
 
   private func removeFiles(_ news: [RemoteReport.News]) {
-    guard case .open(let queue) = link else { return }
-    for file in news.files { queue.objects.remove(file.object) }
+    for file in news.files { openQueue?.objects.remove(file.object) }
   }
 
   /// Gets the files of the last report about a job before the report counts.
   private func fetch(_ news: [RemoteReport.News], of job: Job) {
-    guard case .open(let queue) = link else { return }
+    guard let queue = openQueue else { return }
     let delivery = RemoteDelivery(queue.objects, loop, from: job.state.node)
     job.delivered = delivery
     queue.connection.perform { [host] in
@@ -520,7 +510,7 @@ final class RemoteDispatcher {
     } else {
       nodes.forget(before: now)
     }
-    for job in jobs.values.sorted(by: { $0.number < $1.number }) {
+    for job in jobsInOrder {
       let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
       let world = RemoteJobState.World(
         now: now, isConnected: lostAt == nil,
@@ -541,19 +531,18 @@ final class RemoteDispatcher {
   func close(isTerminated: Bool = false) {
     watch?.cancel()
     reports?.stop()
-    (reports, order) = (nil, nil)
-    guard case .open(let queue) = link else { return }
-    link = .closed
+    reports = nil
+    guard let queue = openQueue else { return link = .closed }
     let sequences = Set(jobs.values.compactMap { $0.parcel?.sequence })
     jobs = [:]
     queue.sendWaitingReplies()
     if !isTerminated {
-      requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination), queue)
+      requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination))
       queue.removeScript(id, jobs: sequences)
       for earlier in keptResults.earlier { queue.removeScript(earlier, jobs: []) }
     }
     uploads?.removeStored()
-    (uploads, outbox) = (nil, nil)
+    (uploads, outbox, link) = (nil, nil, .closed)
     queue.close()
     ending = queue.connection
   }

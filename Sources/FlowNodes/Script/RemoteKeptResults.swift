@@ -40,9 +40,7 @@ final class RemoteKeptResults {
   /// Makes one for a kept run, with its name and the number of its processes; nil: no run is kept.
   init(_ run: (name: ByteString, epoch: Int64)?) {
     guard let run else {
-      let (high, low) = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
-      script = "\(high.hexadecimal)\(low.hexadecimal)"
-      earlier = []
+      (script, earlier) = (.unique, [])
       return
     }
     script = "\(run.name)e\(run.epoch)"

@@ -26,7 +26,7 @@ final class RemoteOutbox {
   private var isScheduled = false
   private var lastParcel: UInt64 = 0
   /// Part of the keys of messages: the server drops one with a key that it has had, also of an earlier outbox.
-  private let mark = UInt64.random(in: 0 ... .max).hexadecimal
+  private let mark = ByteString.unique
   /// Whether there is a timer for jobs that wait for more of them.
   private var isTimed = false
 

@@ -186,7 +186,7 @@ private final class NATSMirror: MirrorConnection {
   func publish(
     _ bytes: [UInt8], of run: MirroredRun, after last: UInt64, isLast: () -> Bool
   ) throws(FlowError) -> MirrorReply {
-    let id: ByteString = "\(run.id)-\(UInt64.random(in: 0 ... .max).hexadecimal)"
+    let id: ByteString = "\(run.id)-\(ByteString.unique)"
     let begun = SystemClock.read(CLOCK_MONOTONIC)
     // A large message takes a while; without signs of life others would replace this process.
     let beats = Beats(loop) { [weak self] in self?.beat(run) }
@@ -288,7 +288,7 @@ private final class NATSMirror: MirrorConnection {
 
   func hashKey(orElse own: [UInt8]) throws(FlowError) -> [UInt8] {
     let subject: ByteString = "flowlua.keep.\(key).hash"
-    let id: ByteString = "hash-\(UInt64.random(in: 0 ... .max).hexadecimal)"
+    let id: ByteString = "hash-\(ByteString.unique)"
     let found = try wait { [self] in
       if let known = try await last(of: subject) { return MirrorReply.outdated(known.message) }
       return try await publish(own, to: subject, after: 0, id: id)

@@ -48,7 +48,7 @@ package final class FileCache: Sendable {
     let jobs: ByteString = "\(folder)/jobs"
     try Folders.make(jobs)
     Self.removeLeft(in: jobs)
-    own = "\(jobs)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
+    own = "\(jobs)/\(ByteString.unique)"
     // Another process may look whether this one still lives, at this moment.
     lock = try FileLock("\(own).lock", waits: true, Cancellation())
     try Folders.make(own)
@@ -107,7 +107,7 @@ package final class FileCache: Sendable {
 
   /// A path for something new of this process: a file that comes, or the folder of a job.
   package func makePath() -> ByteString {
-    "\(own)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
+    "\(own)/\(ByteString.unique)"
   }
 
   /// Gives a file another name, so that it stays as long as the name.

@@ -214,15 +214,17 @@ package final class RemoteQueue {
   private func patiently<Value>(
     _ request: () async throws -> Value
   ) async throws(FlowError) -> Value {
-    let end = ContinuousClock.now + RemoteQueue.election
-    while true {
-      let failure: FlowError
+    var failure = FlowError.cancelled()
+    let value = try await connection.loop.retrying(
+      for: Self.election, every: .milliseconds(250)
+    ) { () throws(FlowError) -> Value? in
       do { return try await request() } catch { failure = .from(error) }
-      guard failure.jetStreamCode == nil || failure.jetStreamCode == JetStreamProblem.unavailable,
-        !connection.isClosed, ContinuousClock.now < end
-      else { throw failure }
-      try await connection.loop.pause(.milliseconds(250))
+      let mayPass = [nil, JetStreamProblem.unavailable].contains(failure.jetStreamCode)
+      guard mayPass, !connection.isClosed else { throw failure }
+      return nil
     }
+    guard let value else { throw failure }
+    return value
   }
 
   /// Takes a job out of the queue, whether or not a node has it.
@@ -433,13 +435,9 @@ package final class RemoteQueue {
     try? publish(report, to: "flowlua.begun.\(script)", of: script)
   }
 
-  /// Sends a report to a script, and returns its number once the server has stored it.
-  @discardableResult
-  package func report(
-    _ report: [UInt8], script: ByteString
-  ) async throws(FlowError) -> UInt64 {
+  /// Sends a report to a script, until the server has stored it.
+  package func report(_ report: [UInt8], script: ByteString) async throws(FlowError) {
     let subject: ByteString = "flowlua.news.\(script)"
-    return try await stream.publish(
-      subject, try await payload(of: report, for: subject, of: script))
+    try await stream.publish(subject, try await payload(of: report, for: subject, of: script))
   }
 }

@@ -2,30 +2,21 @@ package import FlowEngine
 
 /// The pending requests of a connection, and the subject for their replies.
 final class NATSRequests {
-  final class Pending {
+  struct Pending {
     let subject: ByteString
-    var timer: LoopTimer?
+    let timer: LoopTimer
     /// Keeps the loop from being idle, even where its clock is a virtual one.
     let external: ExternalWork
     let then: (Result<NATSMessage, FlowError>) -> Void
 
-    init(
-      _ subject: ByteString, _ external: ExternalWork,
-      _ then: @escaping (Result<NATSMessage, FlowError>) -> Void
-    ) {
-      self.subject = subject
-      self.external = external
-      self.then = then
-    }
-
     func end() {
-      timer?.cancel()
+      timer.cancel()
       external.endOnLoop()
     }
   }
 
   /// The start of the subjects of all replies to this connection.
-  let inbox: ByteString = "_INBOX.\(NATSUniqueName.make())."
+  let inbox: ByteString = "_INBOX.\(ByteString.unique)."
   var pending: [UInt64: Pending] = [:]
   var last: UInt64 = 0
   var isSubscribed = false
@@ -55,7 +46,7 @@ struct NATSPreparedRequest: Sendable {
 
 extension NATSConnection {
   /// A subject for replies that nobody else uses, without wildcards.
-  package static func newInbox() -> ByteString { "_INBOX.\(NATSUniqueName.make())" }
+  package static func newInbox() -> ByteString { "_INBOX.\(ByteString.unique)" }
 
   /// Runs code that makes requests, at once until its first wait. `then` gets its result, unless the connection is
   /// closed by then; the waits of the code end with an error in that case.
@@ -103,8 +94,7 @@ extension NATSConnection {
     }
     requests.last += 1
     let number = requests.last
-    let request = NATSRequests.Pending(subject, loop.mailbox.begin(), then)
-    request.timer = loop.scheduleOutside(after: timeout) { [weak self] in
+    let timer = loop.scheduleOutside(after: timeout) { [weak self] in
       guard let self, let request = requests.remove(number) else { return }
       let limit = FlowValue.text(of: timeout)
       request.then(
@@ -112,7 +102,8 @@ extension NATSConnection {
           FlowError(
             .timeout, "\(place): no reply to '\(subject)' within \(limit)", limit: timeout)))
     }
-    requests.pending[number] = request
+    requests.pending[number] = NATSRequests.Pending(
+      subject: subject, timer: timer, external: loop.mailbox.begin(), then: then)
     return NATSPreparedRequest(number: number, reply: "\(requests.inbox)\(number)")
   }
 
@@ -127,13 +118,26 @@ extension NATSConnection {
     guard message.status?.code == 503, message.data.isEmpty else {
       return request.then(.success(message))
     }
-    request.then(.failure(NATSConnection.noResponders(request.subject, at: place)))
+    request.then(
+      .failure(
+        FlowError(
+          .error, "\(place): nobody handles '\(request.subject)' (no responders)",
+          underlying: NATSNoResponders())))
   }
+}
 
-  private static func noResponders(_ subject: ByteString, at place: ByteString) -> FlowError {
-    FlowError(
-      .error, "\(place): nobody handles '\(subject)' (no responders)",
-      underlying: NATSNoResponders())
+extension FlowEventLoop {
+  /// Performs something again after pauses, until it has a result; nil when the time is over.
+  package func retrying<Value>(
+    for time: Duration, every pause: Duration = .milliseconds(100),
+    _ body: () async throws(FlowError) -> Value?
+  ) async throws(FlowError) -> Value? {
+    let end = SystemClock().now().later(by: time.clampedNanoseconds)
+    while true {
+      if let value = try await body() { return value }
+      if SystemClock().now() >= end { return nil }
+      try await self.pause(pause)
+    }
   }
 }
 

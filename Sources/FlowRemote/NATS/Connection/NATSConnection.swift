@@ -86,13 +86,16 @@ package final class NATSConnection: LoopExtension {
   // MARK: State
 
   /// The most bytes of a message, its headers included.
-  package var maxPayload: Int { isClosed ? 0 : Int(exactly: cnats_max_payload(handle.raw)) ?? 0 }
+  package var maxPayload: Int {
+    isClosed ? 0 : Int(exactly: nats.natsConnection_GetMaxPayload(handle.raw)) ?? 0
+  }
 
   /// The URL of the server of the connection; nil while there is none.
   package var serverURL: String? {
     guard !isClosed, isConnected else { return nil }
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
-      guard let start = buffer.baseAddress, cnats_url(handle.raw, start, buffer.count),
+      guard let start = buffer.baseAddress,
+        nats.natsConnection_GetConnectedUrl(handle.raw, start, buffer.count) == NATS_OK,
         start[0] != 0
       else { return nil }
       return String(cString: start)
@@ -154,13 +157,13 @@ package final class NATSConnection: LoopExtension {
     } while lastSubscription == 0
       || subscriptions[lastSubscription] != nil
     let number = lastSubscription
-    let context = receiver.context(of: number)
-    var raw: OpaquePointer?
-    let status = subject.withCString { cnats_subscribe(handle.raw, $0, context, &raw) }
-    guard let status else { throw .usage("'\(subject)' isn't a subject") }
-    guard status == NATS_OK, let raw else { throw failure(NATSFailure(status)) }
-    let made = NATSSubscription(
-      number, subject, NATSRawSubscription(raw: raw), handler, of: self)
+    let raw: NATSRawSubscription
+    switch handle.subscribe(subject, receiver.context(of: number)) {
+    case nil: throw .usage("'\(subject)' isn't a subject")
+    case .failure(let problem)?: throw failure(problem)
+    case .success(let made)?: raw = made
+    }
+    let made = NATSSubscription(number, subject, raw, handler, of: self)
     subscriptions[number] = made
     return made
   }
@@ -186,7 +189,7 @@ package final class NATSConnection: LoopExtension {
     let failure = try await loop.onHelperThread { [handle] in
       var failure: NATSFailure?
       HelperThreads.shared.standAside {
-        let status = cnats_flush(handle.raw, 10_000)
+        let status = handle.flush(10_000)
         if status != NATS_OK { failure = NATSFailure(status) }
       }
       return failure

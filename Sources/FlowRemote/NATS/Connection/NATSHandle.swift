@@ -1,5 +1,24 @@
 internal import CNats
 internal import FlowEngine
+internal import FlowSystem
+
+/// The functions of the library, which a receiver or a handle has loaded.
+var nats: cnats_library { cnats_functions().pointee }
+
+/// Calls the library where it may start threads: these take no signals.
+func withoutSignals<Value>(_ body: () -> Value) -> Value {
+  let before = cnats_block_signals()
+  defer { cnats_restore_signals(before) }
+  return body()
+}
+
+/// Calls the library where it may write to a connection that the server has closed: SIGPIPE would end the process.
+func writing<Value>(_ body: () -> Value) -> Value {
+  var before = sigset_t()
+  let wasPending = cnats_begin_writing(&before)
+  defer { cnats_end_writing(wasPending, before) }
+  return body()
+}
 
 /// A connection of the library, which any thread may use until the last reference ends.
 // The library locks its connections; `subscriptions` is guarded by a lock.
@@ -19,7 +38,7 @@ final class NATSHandle: @unchecked Sendable {
     // It may wait for the library's threads. A thread of its own: the last reference may end while the helper
     // threads' lock is held, with a piece of work.
     _ = try? SignalFreeThread.start {
-      if let raw = OpaquePointer(bitPattern: raw) { cnats_destroy(raw) }
+      nats.natsConnection_Destroy(OpaquePointer(bitPattern: raw))
     }
   }
 
@@ -28,14 +47,14 @@ final class NATSHandle: @unchecked Sendable {
     _ settings: NATSSettings, _ receiver: NATSReceiver
   ) throws(FlowError) -> NATSHandle {
     if let problem = cnats_load() { throw FlowError(.error, ByteString(cText: problem)) }
-    NATSReceiver.setEvents()
-    guard let options = cnats_options_make(receiver.context(of: 0), settings.isEncrypted) else {
+    var options: OpaquePointer?
+    guard nats.natsOptions_Create(&options) == NATS_OK, let options else {
       throw FlowError(.error, "no memory for a connection to \(settings.place)")
     }
-    defer { cnats_options_free(options) }
-    try settings.apply(to: options)
+    defer { nats.natsOptions_Destroy(options) }
+    try settings.apply(to: options, receiver.context(of: 0))
     var raw: OpaquePointer?
-    let status = cnats_connect(options, &raw)
+    let status = withoutSignals { nats.natsConnection_Connect(&raw, options) }
     guard status == NATS_OK, let raw else {
       throw settings.failure(status, ByteString.lastNATSProblem)
     }
@@ -52,40 +71,78 @@ final class NATSHandle: @unchecked Sendable {
     receiver.close()
     HelperThreads.shared.run { [self] in
       HelperThreads.shared.standAside {
-        cnats_close(raw)
+        // The library would close the socket at once: what the server hasn't read may be lost then.
+        if nats.natsConnection_Status(raw) == NATS_CONN_STATUS_CONNECTED { _ = flush(900) }
+        nats.natsConnection_Close(raw)
         for subscription in subscriptions { subscription.end() }
       }
       external?.end()
     }
   }
 
-  /// Publishes a message whose parts have been checked. Returns nil, or the problem.
+  /// Waits for so many milliseconds until the server has all that was published.
+  func flush(_ limit: Int64) -> natsStatus {
+    writing { nats.natsConnection_FlushTimeout(raw, limit) }
+  }
+
+  /// Publishes a message whose parts have been checked. Returns nil, or the problem. May block for the write deadline when
+  /// the server doesn't read.
   func publish(
     _ subject: ByteString, _ data: ByteString, reply: ByteString?, headers: [NATSHeader]
   ) -> NATSFailure? {
-    var block: [UInt8] = []
-    for header in headers {
-      block += header.name.bytes
-      block.append(0)
-      block += header.value.bytes
-      block.append(0)
-    }
     let status: natsStatus?? = subject.withCString { subject in
-      data.withUnsafeBytes { data in
-        block.withUnsafeBytes { block in
-          let headers = block.baseAddress?.assumingMemoryBound(to: CChar.self)
-          guard let reply else {
-            return cnats_publish(
-              raw, subject, nil, data.baseAddress, data.count, headers, block.count)
-          }
-          return reply.withCString { reply in
-            cnats_publish(raw, subject, reply, data.baseAddress, data.count, headers, block.count)
-          }
-        }
-      }
+      guard let reply else { return publish(subject, data, nil, headers) }
+      return reply.withCString { publish(subject, data, $0, headers) }
     }
     guard let status = status ?? nil else { return NATSFailure(NATS_INVALID_SUBJECT) }
     return status == NATS_OK ? nil : NATSFailure(status)
+  }
+
+  private func publish(
+    _ subject: UnsafePointer<CChar>, _ data: ByteString, _ reply: UnsafePointer<CChar>?,
+    _ headers: [NATSHeader]
+  ) -> natsStatus {
+    guard let size = Int32(exactly: data.count) else { return NATS_MAX_PAYLOAD }
+    return data.withUnsafeBytes { data in
+      writing {
+        guard !headers.isEmpty else {
+          return reply == nil
+            ? nats.natsConnection_Publish(raw, subject, data.baseAddress, size)
+            : nats.natsConnection_PublishRequest(raw, subject, reply, data.baseAddress, size)
+        }
+        var message: OpaquePointer?
+        let bytes = UnsafeRawPointer(data.baseAddress)?.assumingMemoryBound(to: CChar.self)
+        var status = nats.natsMsg_Create(&message, subject, reply, bytes, size)
+        guard status == NATS_OK, let message else { return status }
+        defer { NATSReceiver.discard(message) }
+        for header in headers where status == NATS_OK {
+          let added = header.name.withCString { name in
+            header.value.withCString { nats.natsMsgHeader_Add(message, name, $0) }
+          }
+          status = (added ?? nil) ?? NATS_INVALID_ARG
+        }
+        return status == NATS_OK ? nats.natsConnection_PublishMsg(raw, message) : status
+      }
+    }
+  }
+
+  /// Subscribes to a subject; nil for a text that can't be one.
+  func subscribe(
+    _ subject: ByteString, _ context: UnsafeMutableRawPointer?
+  ) -> Result<NATSRawSubscription, NATSFailure>? {
+    subject.withCString { subject in
+      var made: OpaquePointer?
+      // The first subscription starts the thread that delivers.
+      let status = writing {
+        withoutSignals {
+          nats.natsConnection_Subscribe(&made, raw, subject, NATSReceiver.receive, context)
+        }
+      }
+      guard status == NATS_OK, let made else { return .failure(NATSFailure(status)) }
+      // No limit of the library: messages only pass through.
+      _ = nats.natsSubscription_SetPendingLimits(made, -1, -1)
+      return .success(NATSRawSubscription(raw: made))
+    }
   }
 }
 
@@ -94,13 +151,18 @@ final class NATSHandle: @unchecked Sendable {
 struct NATSRawSubscription: @unchecked Sendable {
   let raw: OpaquePointer
 
-  func end() { cnats_unsubscribe(raw) }
+  func end() {
+    writing {
+      _ = nats.natsSubscription_Unsubscribe(raw)
+      nats.natsSubscription_Destroy(raw)
+    }
+  }
 }
 
 extension ByteString {
   /// The library's text for the last failure of this thread, without the place in its source that it begins with.
   fileprivate static var lastNATSProblem: ByteString {
-    let text = ByteString(cText: cnats_last_problem())
+    let text = ByteString(cText: nats.nats_GetLastError(nil))
     guard text.bytes.first == UInt8(ascii: "("), let end = text.bytes.place(of: "): ") else {
       return text
     }
@@ -109,16 +171,15 @@ extension ByteString {
 }
 
 /// A failed call of the library.
-struct NATSFailure: Sendable {
+struct NATSFailure: Error {
   /// The library's number of it.
   let status: UInt32
   let text: ByteString
 
-  /// Takes the library's text for the last failure of this thread.
-  init(_ status: natsStatus) {
+  /// Takes the library's text for the last failure: of this thread, unless another one is given.
+  init(_ status: natsStatus, _ last: ByteString = .lastNATSProblem) {
     self.status = status.rawValue
-    let name = ByteString(cText: cnats_status_text(status))
-    let last = ByteString.lastNATSProblem
+    let name = ByteString(cText: nats.natsStatus_GetText(status))
     text = last.isEmpty || last == name ? name : "\(last) (\(name))"
   }
 
@@ -126,28 +187,57 @@ struct NATSFailure: Sendable {
 }
 
 extension NATSSettings {
-  /// Sets the options of the library that are texts.
-  fileprivate func apply(to options: OpaquePointer) throws(FlowError) {
-    func set(
-      _ option: cnats_option, _ text: ByteString?, _ name: ByteString, password: ByteString = ""
-    ) throws(FlowError) {
-      guard let text else { return }
-      let status: natsStatus?? = text.withCString { text in
-        password.withCString { cnats_set(options, option, text, $0) }
-      }
-      guard let status = status ?? nil else { throw .usage("\(name) has a NUL byte") }
-      if status == NATS_OK { return }
-      throw FlowError(.error, "can't use \(name): \(NATSFailure(status).text)")
+  /// Sets the options of the library: a connection reconnects for ever, and notices a dead server within seconds. Times are
+  /// in milliseconds.
+  fileprivate func apply(
+    to options: OpaquePointer, _ context: UnsafeMutableRawPointer?
+  ) throws(FlowError) {
+    let urls = servers.map { strdup($0.url.description) }
+    defer { for url in urls { free(url) } }
+    var pointers = urls.map { UnsafePointer($0) }
+    func with(_ text: ByteString?, _ set: (UnsafePointer<CChar>) -> natsStatus) -> natsStatus {
+      text.map { $0.withCString(set) ?? NATS_INVALID_ARG } ?? NATS_OK
     }
-    try set(CNATS_SERVERS, place, "the servers '\(place)'")
-    try set(CNATS_NAME, "flowlua", "the connection's name")
-    try set(CNATS_TOKEN, token, "the token")
-    try set(CNATS_USER, user, "the user or password", password: password ?? "")
+    let statuses = [
+      nats.natsOptions_SetServers(options, &pointers, Int32(pointers.count)),
+      nats.natsOptions_SetName(options, "flowlua" as String),
+      // The limit for one server.
+      nats.natsOptions_SetTimeout(options, 5000), nats.natsOptions_SetMaxReconnect(options, -1),
+      nats.natsOptions_SetReconnectWait(options, 250),
+      nats.natsOptions_SetReconnectJitter(options, 100, 100),
+      nats.natsOptions_SetPingInterval(options, 2000),
+      nats.natsOptions_SetMaxPingsOut(options, 2), nats.natsOptions_SetWriteDeadline(options, 2000),
+      // Each of the buffers for reading and writing.
+      nats.natsOptions_SetIOBufSize(options, 1 << 18),
+      // So many messages wait for a subscription's thread, which only passes them on.
+      nats.natsOptions_SetMaxPendingMsgs(options, 1 << 20),
+      // Each message by a call of the system of its own, not up to a millisecond later.
+      nats.natsOptions_SetSendAsap(options, true),
+      // One thread for all subscriptions: messages keep their order among them.
+      nats.natsOptions_UseGlobalMessageDelivery(options, true),
+      // A server that was checked to be on this computer may announce others of its cluster that aren't.
+      nats.natsOptions_SetIgnoreDiscoveredServers(options, !isEncrypted),
+      isEncrypted ? nats.natsOptions_SetSecure(options, true) : NATS_OK,
+      nats.natsOptions_SetErrorHandler(options, NATSReceiver.fail, context),
+      nats.natsOptions_SetClosedCB(
+        options, { NATSReceiver.add(.closed, $1) }, context),
+      nats.natsOptions_SetDisconnectedCB(
+        options, { NATSReceiver.add(.disconnected, $1) }, context),
+      nats.natsOptions_SetReconnectedCB(
+        options, { NATSReceiver.add(.reconnected, $1) }, context),
+      with(token) { nats.natsOptions_SetToken(options, $0) },
+      with(user) { user in
+        with(password ?? "") { nats.natsOptions_SetUserInfo(options, user, $0) }
+      },
+    ]
+    if let status = statuses.first(where: { $0 != NATS_OK }) {
+      throw FlowError(.error, "can't connect to \(place): \(NATSFailure(status).text)")
+    }
   }
 
   /// The error for a connection that wasn't made.
   fileprivate func failure(_ status: natsStatus, _ text: ByteString) -> FlowError {
-    let name = ByteString(cText: cnats_status_text(status))
+    let name = ByteString(cText: nats.natsStatus_GetText(status))
     let reason = text.isEmpty ? name : text
     switch status {
     case NATS_NO_SERVER:

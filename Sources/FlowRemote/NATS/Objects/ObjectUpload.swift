@@ -18,7 +18,7 @@ final class ObjectUpload {
     var digest: ByteString?
   }
 
-  let nuid = NATSUniqueName.make()
+  let nuid = ByteString.unique
   private let store: ObjectStore
   private let source: ObjectSource
   private let digest: FileHash.Digest

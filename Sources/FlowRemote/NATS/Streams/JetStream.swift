@@ -134,18 +134,18 @@ package final class JetStream {
         } else {
           guard JetStreamProblem.existingStream.contains(code) else { throw error }
           // Somebody else creates it at the same time.
-          for look in 1...Self.looks {
-            if let adapted = try await adaptStream(settings) { return adapted }
-            if look < Self.looks { try await connection.loop.pause(Self.pause) }
+          let adapted = try await connection.loop.retrying(for: Self.creation, every: Self.pause) {
+            () throws(FlowError) in try await adaptStream(settings)
           }
+          if let adapted { return adapted }
           throw error
         }
       }
     }
   }
 
-  /// How often it is looked for a stream that somebody else creates, and the time between two looks.
-  private static let looks = 6
+  /// How long it is looked for a stream that somebody else creates, and the time between two looks.
+  private static let creation = Duration.milliseconds(500)
   private static let pause = Duration.milliseconds(100)
 
   /// Gives a stream the settings that its use depends on; nil if there is no stream.

@@ -39,19 +39,15 @@ package indirect enum NATSJSON: Equatable, Sendable {
     if case .string(let text) = self { text } else { nil }
   }
 
-  package var asInteger: Int64? {
-    switch self {
-    case .integer(let number): number
-    case .number(let number): Int64(exactly: number)
-    default: nil
-    }
-  }
+  package var asInteger: Int64? { asNumber() }
 
   /// A number that isn't negative. Larger ones than `Int64.max` are exact only as far as `Double` is.
-  package var asUnsigned: UInt64? {
+  package var asUnsigned: UInt64? { asNumber() }
+
+  private func asNumber<Number: FixedWidthInteger>() -> Number? {
     switch self {
-    case .integer(let number): UInt64(exactly: number)
-    case .number(let number): UInt64(exactly: number)
+    case .integer(let number): Number(exactly: number)
+    case .number(let number): Number(exactly: number)
     default: nil
     }
   }
@@ -160,84 +156,52 @@ extension NATSJSON {
 
 /// Reads a text of JSON from its start to its end.
 struct NATSJSONReader {
-  private let bytes: [UInt8]
-  private var next = 0
+  private var rest: ArraySlice<UInt8>
   /// The deepest nesting that is read: each level takes some of the thread's stack.
   private static let deepest = 64
 
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
+  init(_ bytes: [UInt8]) { rest = bytes[...] }
 
   mutating func document() throws(FlowError) -> NATSJSON {
     let value = try value(depth: 0)
     skipSpace()
-    if next < bytes.count { throw problem("more follows the value") }
+    if !rest.isEmpty { throw problem("more follows the value") }
     return value
   }
 
   private func problem(_ text: ByteString) -> FlowError {
-    FlowError(.error, "not JSON: \(text) (at byte \(next + 1))")
+    FlowError(.error, "not JSON: \(text) (at byte \(rest.startIndex + 1))")
   }
-
-  private var current: UInt8? { next < bytes.count ? bytes[next] : nil }
 
   private mutating func skipSpace() {
-    while let byte = current, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
-      next += 1
-    }
+    rest = rest.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
   }
 
-  /// Moves past a byte if it is the next one.
-  private mutating func skip(_ wanted: Unicode.Scalar) -> Bool {
-    guard let byte = current, UInt32(byte) == wanted.value else { return false }
-    next += 1
+  /// Moves past a text if it comes next.
+  private mutating func skip(_ wanted: StaticString) -> Bool {
+    guard rest.hasPrefix(wanted) else { return false }
+    rest = rest.dropFirst(wanted.utf8CodeUnitCount)
     return true
   }
 
   private mutating func value(depth: Int) throws(FlowError) -> NATSJSON {
     skipSpace()
-    guard let byte = current else { throw problem("the text ends early") }
-    switch byte {
-    case UInt8(ascii: "{"):
-      try checkDepth(depth)
-      return try object(depth: depth)
-    case UInt8(ascii: "["):
-      try checkDepth(depth)
-      return try list(depth: depth)
-    case UInt8(ascii: "\""): return .string(try string())
-    case UInt8(ascii: "t"): return try word("true", .bool(true))
-    case UInt8(ascii: "f"): return try word("false", .bool(false))
-    case UInt8(ascii: "n"): return try word("null", .null)
-    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
-    default: throw problem("no value begins here")
+    if depth > Self.deepest { throw problem("it is nested too deeply") }
+    if skip("\"") { return .string(try string()) }
+    if skip("true") { return .bool(true) }
+    if skip("false") { return .bool(false) }
+    if skip("null") { return .null }
+    if skip("[") {
+      var items: [NATSJSON] = []
+      try sequence(to: "]") { reader throws(FlowError) in
+        items.append(try reader.value(depth: depth + 1))
+      }
+      return .list(items)
     }
-  }
-
-  private func checkDepth(_ depth: Int) throws(FlowError) {
-    if depth >= Self.deepest { throw problem("it is nested too deeply") }
-  }
-
-  private mutating func word(
-    _ word: StaticString, _ value: NATSJSON
-  ) throws(FlowError) -> NATSJSON {
-    let wanted = Array(ByteString(word).bytes)
-    guard bytes[next...].starts(with: wanted) else { throw problem("no value begins here") }
-    next += wanted.count
-    return value
-  }
-
-  private mutating func list(depth: Int) throws(FlowError) -> NATSJSON {
-    var items: [NATSJSON] = []
-    try sequence(to: "]") { reader throws(FlowError) in
-      items.append(try reader.value(depth: depth + 1))
-    }
-    return .list(items)
-  }
-
-  private mutating func object(depth: Int) throws(FlowError) -> NATSJSON {
+    guard skip("{") else { return try number() }
     var members: [NATSJSON.Member] = []
     try sequence(to: "}") { reader throws(FlowError) in
-      reader.skipSpace()
-      guard reader.current == UInt8(ascii: "\"") else { throw reader.problem("a name is expected") }
+      guard reader.skip("\"") else { throw reader.problem("a name is expected") }
       let name = try reader.string()
       reader.skipSpace()
       if !reader.skip(":") { throw reader.problem("':' is expected") }
@@ -246,45 +210,41 @@ struct NATSJSONReader {
     return .object(members)
   }
 
-  /// Reads what is between two brackets, with commas.
+  /// Reads what is before a bracket, with commas.
   private mutating func sequence(
-    to end: Unicode.Scalar, _ item: (inout Self) throws(FlowError) -> Void
+    to end: StaticString, _ item: (inout Self) throws(FlowError) -> Void
   ) throws(FlowError) {
-    next += 1
     skipSpace()
     if skip(end) { return }
-    while true {
+    repeat {
+      skipSpace()
       try item(&self)
       skipSpace()
       if skip(end) { return }
-      if !skip(",") { throw problem("',' or '\(end.description)' is expected") }
-    }
+    } while skip(",")
+    throw problem("',' or '\(ByteString(end))' is expected")
   }
 
   // MARK: Numbers
 
   private mutating func skipDigits() throws(FlowError) {
-    let first = next
-    while let byte = current, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") { next += 1 }
-    if next == first { throw problem("a digit is expected") }
+    guard rest.first?.isDigit == true else { throw problem("a value or a digit is expected") }
+    rest = rest.drop(while: \.isDigit)
   }
 
   private mutating func number() throws(FlowError) -> NATSJSON {
-    let first = next
+    let start = rest
     _ = skip("-")
     if !skip("0") { try skipDigits() }
-    var isWhole = true
-    if skip(".") {
-      isWhole = false
+    let isFraction = skip(".")
+    if isFraction { try skipDigits() }
+    let hasExponent = skip("e") || skip("E")
+    if hasExponent {
+      _ = skip("+") || skip("-")
       try skipDigits()
     }
-    if skip("e") || skip("E") {
-      isWhole = false
-      if !skip("+") { _ = skip("-") }
-      try skipDigits()
-    }
-    let text = String(decoding: bytes[first..<next], as: UTF8.self)
-    if isWhole, let number = Int64(text) { return .integer(number) }
+    let text = String(decoding: start[..<rest.startIndex], as: UTF8.self)
+    if !isFraction, !hasExponent, let number = Int64(text) { return .integer(number) }
     guard let number = Double(text), number.isFinite else {
       throw problem("the number is too large")
     }
@@ -293,43 +253,36 @@ struct NATSJSONReader {
 
   // MARK: Strings
 
+  /// The bytes of escapes that are one letter.
+  private static let escapes: [UInt8: UInt8] = [
+    0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, UInt8(ascii: "b"): 0x08, UInt8(ascii: "f"): 0x0C,
+    UInt8(ascii: "n"): 0x0A, UInt8(ascii: "r"): 0x0D, UInt8(ascii: "t"): 0x09,
+  ]
+
+  /// Reads a string after its quote.
   private mutating func string() throws(FlowError) -> ByteString {
-    next += 1
     var text: [UInt8] = []
-    while let byte = current {
-      next += 1
-      switch byte {
-      case UInt8(ascii: "\""): return ByteString(text)
-      case UInt8(ascii: "\\"): try escape(to: &text)
-      case ..<0x20: throw problem("a control character in a string")
-      default: text.append(byte)
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "\"") { return ByteString(text) }
+      if byte < 0x20 { throw problem("a control character in a string") }
+      if byte != UInt8(ascii: "\\") {
+        text.append(byte)
+      } else if skip("u") {
+        text += UTF8.encode(try escapedScalar()).map { Array($0) } ?? []
+      } else if let escaped = rest.popFirst().flatMap({ Self.escapes[$0] }) {
+        text.append(escaped)
+      } else {
+        throw problem("an unknown escape in a string")
       }
     }
     throw problem("a string has no end")
-  }
-
-  private mutating func escape(to text: inout [UInt8]) throws(FlowError) {
-    guard let byte = current else { throw problem("a string has no end") }
-    next += 1
-    switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
-    case UInt8(ascii: "b"): text.append(0x08)
-    case UInt8(ascii: "f"): text.append(0x0C)
-    case UInt8(ascii: "n"): text.append(0x0A)
-    case UInt8(ascii: "r"): text.append(0x0D)
-    case UInt8(ascii: "t"): text.append(0x09)
-    case UInt8(ascii: "u"):
-      let scalar = try escapedScalar()
-      text += UTF8.encode(scalar).map { Array($0) } ?? []
-    default: throw problem("an unknown escape in a string")
-    }
   }
 
   private mutating func escapedScalar() throws(FlowError) -> Unicode.Scalar {
     let first = try unit()
     if let scalar = Unicode.Scalar(first) { return scalar }
     // The first half of a pair, or a half that is alone.
-    guard first < 0xDC00, skip("\\"), skip("u") else { throw problem("half a character") }
+    guard first < 0xDC00, skip("\\u") else { throw problem("half a character") }
     let second = try unit()
     guard second >= 0xDC00, second < 0xE000,
       let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
@@ -338,14 +291,9 @@ struct NATSJSONReader {
   }
 
   private mutating func unit() throws(FlowError) -> UInt32 {
-    var number: UInt32 = 0
-    for _ in 0..<4 {
-      guard let byte = current, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
-        throw problem("four hexadecimal digits are expected")
-      }
-      number = number << 4 | UInt32(digit)
-      next += 1
-    }
-    return number
+    let digits = rest.prefix(4).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+    if digits.count < 4 { throw problem("four hexadecimal digits are expected") }
+    rest = rest.dropFirst(4)
+    return digits.reduce(0) { $0 << 4 | UInt32($1) }
   }
 }

@@ -80,16 +80,10 @@ extension ByteString {
   }
 }
 
-/// Names that nobody else makes, in the form of NATS: 22 letters and digits.
-enum NATSUniqueName {
-  private static let alphabet = Array(
-    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".bytes)
-
-  /// A random name: 131 bits of the system's generator.
-  static func make() -> ByteString {
-    var generator = SystemRandomNumberGenerator()
-    return ByteString(
-      (0..<22).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &generator)] })
+extension ByteString {
+  /// A random text that nobody else has: 32 hexadecimal digits.
+  package static var unique: ByteString {
+    "\(UInt64.random(in: 0 ... .max).hexadecimal)\(UInt64.random(in: 0 ... .max).hexadecimal)"
   }
 }
 
@@ -113,29 +107,27 @@ enum NATSBase64 {
     return ByteString(text)
   }
 
+  /// The numbers of the letters of the usual alphabet; 64 for other bytes.
+  private static let values = (0...255).map { byte in plain.firstIndex(of: UInt8(byte)) ?? 64 }
+
   /// Decodes a text in the usual alphabet, with or without padding; nil for any other text.
   static func decode(_ text: ByteString) -> [UInt8]? {
-    var values = [UInt8](repeating: 255, count: 256)
-    for (index, byte) in plain.enumerated() { values[Int(byte)] = UInt8(index) }
+    let letters = text.bytes.prefix { $0 != UInt8(ascii: "=") }
+    let padding = text.bytes[letters.endIndex...]
+    guard letters.count % 4 != 1, padding.count <= 2,
+      padding.allSatisfy({ $0 == UInt8(ascii: "=") })
+    else { return nil }
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(text.count / 4 * 3)
-    var buffer: UInt32 = 0
-    var bits = 0
-    var padding = 0
-    for byte in text.bytes {
-      if byte == UInt8(ascii: "=") {
-        padding += 1
-        continue
-      }
-      let value = values[Int(byte)]
-      guard value < 64, padding == 0 else { return nil }
-      buffer = (buffer << 6 | UInt32(value)) & 0xFFFF
+    bytes.reserveCapacity(letters.count / 4 * 3 + 3)
+    var (buffer, bits) = (0, 0)
+    for letter in letters {
+      guard values[Int(letter)] < 64 else { return nil }
+      buffer = (buffer << 6 | values[Int(letter)]) & 0xFFFF
       bits += 6
-      if bits >= 8 {
-        bits -= 8
-        bytes.append(UInt8(truncatingIfNeeded: buffer >> UInt32(bits)))
-      }
+      if bits < 8 { continue }
+      bits -= 8
+      bytes.append(UInt8(truncatingIfNeeded: buffer >> bits))
     }
-    return padding <= 2 && bits < 6 ? bytes : nil
+    return bytes
   }
 }
