@@ -59,14 +59,12 @@ struct RemoteCommands {
       defer { host.close() }
       offer.workers = arguments.options.workers ?? host.workerLimit
       host.events.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
-      var result: Result<RemoteNode, FlowError>?
       try starter?.watch(on: host.loop)
-      host.loop.perform { [offer] in
+      let result = host.loop.turn { [offer] in
         try await RemoteNode.join(settings, offer, host: host)
-      } then: {
-        result = $0
+      } until: {
+        host.vm.hasRequest || starter?.isGone == true
       }
-      _ = host.loop.turn { result != nil || host.vm.hasRequest || starter?.isGone == true }
       switch result {
       case nil where starter?.isGone == true: return 0
       case nil: return 128 + flowsystem_termination_signal()
@@ -122,10 +120,7 @@ struct RemoteCommands {
       throw LongOptions.misuse("option '--remote-check' needs --remote URL or FLOWLUA_REMOTE")
     }
     let loop = FlowEventLoop()
-    var result: Result<[RemoteNodes.Answer], FlowError>?
-    loop.perform({ try await RemoteNodes.ask(settings, on: loop) }, then: { result = $0 })
-    _ = loop.turn { result != nil }
-    switch result {
+    switch loop.turn({ try await RemoteNodes.ask(settings, on: loop) }) {
     case nil: return 1
     case .failure(let error)?:
       say(error.message)

@@ -301,7 +301,7 @@ struct RemoteMessageTests {
     let any = try RemoteTags("any")
     #expect(any.token != RemoteTags().token)
     for wrong in ["a.b", "a*", "ü", "a+b", String(repeating: "x", count: 33), "1 2 3 4 5"] {
-      #expect(throws: RemoteTags.Problem.self) { try RemoteTags(ByteString(wrong)) }
+      #expect(throws: FlowError.self) { try RemoteTags(ByteString(wrong)) }
     }
   }
 }

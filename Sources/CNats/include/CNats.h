@@ -21,8 +21,8 @@
   X(natsOptions_SetIgnoreDiscoveredServers) X(natsOptions_SetSendAsap) \
   X(natsOptions_SetWriteDeadline) X(natsConnection_Connect) X(natsConnection_Close) \
   X(natsConnection_Destroy) X(natsConnection_FlushTimeout) X(natsConnection_Status) \
-  X(natsConnection_GetMaxPayload) X(natsConnection_GetConnectedUrl) \
-  X(natsConnection_GetLastError) X(natsConnection_Publish) X(natsConnection_PublishRequest) \
+  X(natsConnection_GetMaxPayload) X(natsConnection_GetConnectedUrl) X(natsConnection_Publish) \
+  X(natsConnection_PublishRequest) \
   X(natsConnection_PublishMsg) X(natsConnection_Subscribe) X(natsSubscription_Unsubscribe) \
   X(natsSubscription_SetPendingLimits) X(natsSubscription_Destroy) X(natsMsg_Create) \
   X(natsMsg_Destroy) X(natsMsg_GetSubject) X(natsMsg_GetReply) X(natsMsg_GetData) \

@@ -5,14 +5,14 @@ package protocol LoopJob: AnyObject {
 }
 
 /// A closure as a job.
-final class ClosureJob: LoopJob {
+package final class ClosureJob: LoopJob {
   private let body: () -> Void
 
-  init(_ body: @escaping () -> Void) {
+  package init(_ body: @escaping () -> Void) {
     self.body = body
   }
 
-  func run() { body() }
+  package func run() { body() }
 }
 
 /// A queue of jobs, first in, first out, in a ring that grows as needed.

@@ -52,14 +52,16 @@ package final class HelperThreads: @unchecked Sendable {
 
   /// Performs a wait that may last for ever, as a part of work on a thread. Meanwhile the thread doesn't
   /// count, so other work doesn't wait for its end.
-  package func standAside(_ wait: () -> Void) {
+  package func standAside<Value, Failure: Error>(
+    _ wait: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
     let needsThread = monitor.locked {
       aside += 1
       return takesThread()
     }
     if needsThread { startCountedThread() }
-    wait()
-    monitor.locked { aside -= 1 }
+    defer { monitor.locked { aside -= 1 } }
+    return try wait()
   }
 
   /// Counts a further thread if the work needs one, which the caller has to start. Called with the lock

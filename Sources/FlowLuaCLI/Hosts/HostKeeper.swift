@@ -4,7 +4,7 @@ internal import FlowScripting
 internal import FlowSystem
 
 /// The process that starts the nodes of a script, and a server for them, and ends all of them with the script, however
-/// that ends. Its first line for the script is a `HostReply`; the others are lines for the user.
+/// that ends. Its first line for the script is the reply of `HostPlan.ready`; the others are lines for the user.
 final class HostKeeper {
   let plan: HostPlan
   let loop: FlowEventLoop
@@ -34,7 +34,7 @@ final class HostKeeper {
   /// Works until the script ends; returns the exit status.
   func run() -> Int32 {
     do throws(SystemError) {
-      watch = try loop.watch(STDIN_FILENO, ScriptEndJob(self))
+      watch = try loop.watch(STDIN_FILENO, ClosureJob { [unowned self] in end() })
     } catch {
       fail(error.message)
     }
@@ -69,16 +69,15 @@ final class HostKeeper {
         return fail("option '--hosts': \(problem)")
       }
     }
-    reply(.ready(settings.url()))
+    reply(HostPlan.ready + settings.url())
   }
 
   // MARK: Lines
 
-  private func reply(_ reply: HostReply) {
+  private func reply(_ reply: ByteString) {
     guard let lines = early else { return }
     early = nil
-    write(reply.line)
-    for line in lines { write(line) }
+    for line in [reply] + lines { write(line) }
   }
 
   /// Shows a line to the user.
@@ -100,7 +99,7 @@ final class HostKeeper {
 
   /// Ends with a sentence for the user, who gets no script executed.
   private func fail(_ sentence: ByteString) {
-    reply(.failed(sentence))
+    reply(sentence)
     end()
   }
 
@@ -131,44 +130,4 @@ final class HostKeeper {
     guard let server else { return hasEnded = true }
     server.end { [weak self] in self?.hasEnded = true }
   }
-}
-
-/// The one line that the process writes to the script's process.
-enum HostReply {
-  /// The nodes are being started, and the server has this URL.
-  case ready(ByteString)
-  /// Nothing was started, for this reason.
-  case failed(ByteString)
-
-  private static let readyWord: ByteString = "ready "
-  private static let failedWord: ByteString = "failed "
-
-  var line: ByteString {
-    switch self {
-    case .ready(let url): Self.readyWord + url
-    case .failed(let sentence): Self.failedWord + sentence
-    }
-  }
-
-  init(line: ByteString) {
-    func rest(_ word: ByteString) -> ByteString? {
-      line.hasPrefix(word)
-        ? ByteString(line.bytes.dropFirst(word.count)) : nil
-    }
-    if let url = rest(Self.readyWord) {
-      self = .ready(url)
-    } else {
-      self = .failed(
-        rest(Self.failedWord) ?? "the process that starts the nodes has ended: \(line)")
-    }
-  }
-}
-
-/// Ends the nodes once the script has ended, or says that it does.
-private final class ScriptEndJob: LoopJob {
-  private unowned let keeper: HostKeeper
-
-  init(_ keeper: HostKeeper) { self.keeper = keeper }
-
-  func run() { keeper.end() }
 }

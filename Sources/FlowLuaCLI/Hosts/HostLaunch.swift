@@ -4,12 +4,11 @@ internal import FlowScripting
 internal import FlowSystem
 
 /// The launcher of the node on one host.
-final class HostLaunch: ProcessLineReader {
+final class HostLaunch {
   private let host: HostOptions.Host
   private let settings: RemoteSettings
   private unowned let keeper: HostKeeper
-  private var child: ChildProcess?
-  private var lines: ProcessLines?
+  private var child: HostProgram?
   private(set) var hasEnded = false
   private var attempts = 0
   /// The line in which `ssh` says that a port of the host isn't free.
@@ -34,7 +33,9 @@ final class HostLaunch: ProcessLineReader {
     var request = ProcessRequest(plan.command(on: host, tunnels: tunnels))
     request.input = .pipe
     var problem: ByteString?
-    let child = keeper.loop.startChild(request) { [weak self] end in
+    child = HostProgram(request, on: keeper.loop) { [weak self] in
+      self?.take($0)
+    } ended: { [weak self] end in
       guard let self else { return }
       if case .failed(let error) = end, [ENOENT, EACCES, ENOEXEC].contains(error.code ?? 0) {
         problem = error.message
@@ -43,29 +44,13 @@ final class HostLaunch: ProcessLineReader {
       }
       ended(end)
     }
-    guard child.isPending else { return problem }
-    self.child = child
-    let lines = child.makeLines()
-    self.lines = lines
-    lines.open()
     // The token isn't among the words of the command, which every user of a node can read.
     let url = settings.url(ports: tunnels.map(\.port))
-    _ = child.write(url + (plan.key.map { " " + $0 } ?? "") + "\n", for: UnneededWriter.shared)
-    readLines()
-    return nil
+    child?.write(url + (plan.key.map { " " + $0 } ?? "") + "\n")
+    return problem
   }
 
   // MARK: Its lines
-
-  func received(_ line: ProcessLine?) {
-    guard let line else { return }
-    take(line.text)
-    readLines()
-  }
-
-  private func readLines() {
-    while case .line(let line) = lines?.next(for: self) { take(line.text) }
-  }
 
   /// How the line of `ssh` begins that has no tunnel. An op may print anything.
   private static let refusedTunnel = "Error: remote port forwarding failed"
@@ -109,16 +94,47 @@ final class HostLaunch: ProcessLineReader {
   }
 
   /// Ends the input of the node, which ends it.
-  func end() { child?.closeInput() }
+  func end() { child?.process.closeInput() }
 
   /// Stops the launcher.
-  func stop() { child?.cancel(because: SystemError("the script has ended")) }
+  func stop() { child?.stop("the script has ended") }
 }
 
-/// Nothing waits until a launcher has read a line.
-private final class UnneededWriter: ProcessInputWriter, Sendable {
-  static let shared = UnneededWriter()
+/// A program that runs beside a script for `--hosts`, and its lines.
+final class HostProgram: ProcessLineReader, ProcessInputWriter {
+  let process: ChildProcess
+  private let lines: ProcessLines
+  private let take: (ByteString) -> Void
+
+  /// Starts it; nil if it has ended at once, because there is no such program.
+  init?(
+    _ request: ProcessRequest, on loop: FlowEventLoop, _ take: @escaping (ByteString) -> Void,
+    ended: @escaping (ProcessEnd) -> Void
+  ) {
+    process = loop.startChild(request, completion: ended)
+    guard process.isPending else { return nil }
+    self.take = take
+    lines = process.makeLines()
+    lines.open()
+    readLines()
+  }
+
+  func received(_ line: ProcessLine?) {
+    guard let line else { return }
+    take(line.text)
+    readLines()
+  }
+
+  private func readLines() {
+    while case .line(let line) = lines.next(for: self) { take(line.text) }
+  }
+
+  /// Writes to its input; nothing waits until it has read that.
+  func write(_ text: ByteString) { _ = process.write(text, for: self) }
+
   func inputAdvanced(isOpen: Bool) {}
+
+  func stop(_ reason: ByteString) { process.cancel(because: SystemError(reason)) }
 }
 
 /// Which nodes are started for a script, and how.
@@ -129,17 +145,11 @@ struct HostPlan {
   let server: RemoteSettings?
   /// The text of `FLOWLUA_REMOTE_KEY` for the nodes; nil for none.
   let key: ByteString?
-  let isInsecure: Bool
-  let shared: RemoteSharedFolders
-  let timeout: Duration?
+  let defaults: RemoteDefaults
 
   /// The settings of the script for a server.
   func settings(_ url: ByteString) throws(FlowError) -> RemoteSettings {
-    var settings = try RemoteSettings(url: url)
-    settings.isInsecure = isInsecure
-    settings.shared = shared
-    if let timeout { settings.timeout = timeout }
-    try settings.check()
+    var settings = try RemoteSettings(url: url, defaults)
     try settings.setKey(key)
     return settings
   }
@@ -152,15 +162,19 @@ struct HostPlan {
 
   /// The settings of the script by what the process has replied that starts the nodes.
   func serverSettings(_ line: ByteString) throws(FlowError) -> RemoteSettings {
-    switch HostReply(line: line) {
-    case .failed(let reason): throw FlowError(.error, reason)
-    case .ready(let url):
-      if let server { return server }
-      var settings = try settings(url)
-      settings.isForOwnNodes = options.address == nil
-      return settings
+    guard line.hasPrefix(Self.ready) else {
+      throw FlowError(
+        .error, line.isEmpty ? "the process that starts the nodes has ended" : line)
     }
+    if let server { return server }
+    var settings = try settings(ByteString(line.bytes.dropFirst(Self.ready.count)))
+    settings.isForOwnNodes = options.address == nil
+    return settings
   }
+
+  /// How the one line begins that the process writes when the nodes are being started, with the URL of the server. Another
+  /// line is the reason why nothing was started.
+  static let ready: ByteString = "ready "
 
   /// Whether the launcher is the secure shell, which has options of its own. Another program may start it.
   var usesSSH: Bool {
@@ -209,7 +223,7 @@ struct HostPlan {
     }
     if isPlain, RemoteOptions.isName(host.name) { words += ["--name", host.name] }
     if let workers = host.workers { words += ["--workers", workers] }
-    if isInsecure { words.append("--insecure") }
+    if defaults.isInsecure { words.append("--insecure") }
     return words
   }
 }

@@ -4,7 +4,7 @@ internal import FlowScripting
 internal import FlowSystem
 
 /// A server of NATS on a free port of this computer, for one script.
-final class HostServer: ProcessLineReader {
+final class HostServer {
   /// Called with its URL once it is ready, or with the reason why it has ended.
   private var report: ((Result<ByteString, SystemError>) -> Void)?
   private var onEnd: (() -> Void)?
@@ -12,8 +12,7 @@ final class HostServer: ProcessLineReader {
   private let folder: ByteString
   private let token: ByteString
   private var port: ByteString?
-  private var child: ChildProcess?
-  private var lines: ProcessLines?
+  private var child: HostProgram?
   private var lastLine: ByteString = ""
   private var timer: LoopTimer?
   private var hasEnded = false
@@ -48,39 +47,26 @@ final class HostServer: ProcessLineReader {
     self.report = report
     start(Self.programs[...], on: loop)
     timer = loop.schedule(after: Self.patience) { [weak self] in
-      self?.child?.cancel(because: SystemError("it wasn't ready within 30 s"))
+      self?.child?.stop("it wasn't ready within 30 s")
     }
   }
 
   private func start(_ programs: ArraySlice<ByteString>, on loop: FlowEventLoop) {
     guard let program = programs.first else { return }
     let request = ProcessRequest([program, "-c", folder + "/server.conf"])
-    let child = loop.startChild(request) { [weak self] end in
+    let child = HostProgram(request, on: loop) { [weak self] in
+      self?.take($0)
+    } ended: { [weak self] end in
       guard let self else { return }
       if case .failed(let error) = end, error.code == ENOENT, programs.count > 1 {
         return start(programs.dropFirst(), on: loop)
       }
       ended(end)
     }
-    guard child.isPending else { return }
-    self.child = child
-    let lines = child.makeLines()
-    self.lines = lines
-    lines.open()
-    readLines()
+    if let child { self.child = child }
   }
 
   // MARK: Its lines
-
-  func received(_ line: ProcessLine?) {
-    guard let line else { return }
-    take(line.text)
-    readLines()
-  }
-
-  private func readLines() {
-    while case .line(let line) = lines?.next(for: self) { take(line.text) }
-  }
 
   private func take(_ line: ByteString) {
     lastLine = line
@@ -119,6 +105,6 @@ final class HostServer: ProcessLineReader {
     guard let child, !hasEnded else { return then() }
     onEnd = then
     report = nil
-    child.cancel(because: SystemError("the script has ended"))
+    child.stop("the script has ended")
   }
 }

@@ -39,7 +39,7 @@ final class StartedHosts {
     if key == nil, hosts.address != nil { key = RemoteOptions.randomText }
     let plan = HostPlan(
       program: arguments.program, options: hosts, server: server, key: key,
-      isInsecure: options.isInsecure, shared: options.shared, timeout: options.timeout)
+      defaults: options.defaults)
     if plan.usesSSH, let server, !server.loopbackPlaces.isEmpty, server.isOpenToAll {
       throw failure(
         "the server '\(server.place)' would be open to all users of the hosts, who could execute code there: "
@@ -68,7 +68,7 @@ final class StartedHosts {
     if process < 0 { throw failure(systemMessage(errno)) }
     if process == 0 { keep(plan) }
     do {
-      let reply = readLine(output)
+      let reply = NodeStarter.readLine(output) ?? ""
       let started = StartedHosts(try plan.serverSettings(reply), process, output, lifeline)
       current = started
       atexit { StartedHosts.current?.end() }
@@ -87,8 +87,7 @@ final class StartedHosts {
     do throws(SystemError) {
       exit(try HostKeeper(plan).run())
     } catch {
-      Output.write(
-        HostReply.failed("option '--hosts': \(error.message)").line + "\n", toError: false)
+      Output.write("option '--hosts': \(error.message)\n", toError: false)
       exit(1)
     }
   }
@@ -100,18 +99,6 @@ final class StartedHosts {
     self.process = process
     self.output = output
     self.lifeline = lifeline
-  }
-
-  /// The first line of a pipe.
-  private static func readLine(_ descriptor: Int32) -> ByteString {
-    var line: [UInt8] = []
-    var byte: UInt8 = 0
-    while true {
-      let count = read(descriptor, &byte, 1)
-      if count < 0, errno == EINTR { continue }
-      if count <= 0 || byte == UInt8(ascii: "\n") { return ByteString(line) }
-      line.append(byte)
-    }
   }
 
   /// Begins to show what is said about the nodes, on a thread: the script may be busy. Called in the sandbox.
@@ -187,14 +174,15 @@ final class NodeStarter {
         does the launcher pass it on? (docker exec -i)
         """)
     }
-    let space = line.firstIndex(of: UInt8(ascii: " ")) ?? line.endIndex
-    url = ByteString(line[..<space])
-    let rest = line[space...].dropFirst()
+    let bytes = line.bytes
+    let space = bytes.firstIndex(of: UInt8(ascii: " ")) ?? bytes.endIndex
+    url = ByteString(bytes[..<space])
+    let rest = bytes[space...].dropFirst()
     key = rest.isEmpty ? nil : ByteString(rest)
   }
 
   /// The first line, byte by byte: what follows stays there. Nil for one that doesn't end.
-  private static func readLine(_ input: Int32) -> [UInt8]? {
+  static func readLine(_ input: Int32) -> ByteString? {
     var line: [UInt8] = []
     var byte: UInt8 = 0
     while line.count < mostBytes {
@@ -206,7 +194,7 @@ final class NodeStarter {
         continue
       }
       if count <= 0 { return nil }
-      if byte == UInt8(ascii: "\n") { return line }
+      if byte == UInt8(ascii: "\n") { return ByteString(line) }
       line.append(byte)
     }
     return nil
@@ -216,10 +204,10 @@ final class NodeStarter {
   ///
   /// - Throws: A `SystemError` for a file, which has no end to wait for.
   func watch(on loop: FlowEventLoop) throws(SystemError) {
-    watch = try loop.watch(input, InputEndJob(self))
+    watch = try loop.watch(input, ClosureJob { [weak self] in self?.inputIsReady() })
   }
 
-  fileprivate func inputIsReady() {
+  private func inputIsReady() {
     var bytes = [UInt8](repeating: 0, count: 512)
     let count = read(input, &bytes, bytes.count)
     // Nothing more is expected.
@@ -228,13 +216,4 @@ final class NodeStarter {
     isGone = true
     onGone?()
   }
-}
-
-/// Notes the end of the input.
-private final class InputEndJob: LoopJob {
-  private weak var starter: NodeStarter?
-
-  init(_ starter: NodeStarter) { self.starter = starter }
-
-  func run() { starter?.inputIsReady() }
 }

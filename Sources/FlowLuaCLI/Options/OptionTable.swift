@@ -481,7 +481,7 @@ extension OptionTable {
     ) { (options, value) throws(CommandLineArguments.Misuse) in try options.nodes.setTags(value)
     }
     flag("--insecure", "let servers of other computers be reached without TLS") { options, _ in
-      options.nodes.isInsecure = true
+      options.nodes.allowInsecure()
     }
   }
 }

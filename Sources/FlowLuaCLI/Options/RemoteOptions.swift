@@ -13,11 +13,8 @@ final class RemoteOptions {
   private(set) var joined: ByteString?
   /// Whether the nodes are only listed.
   var checks = false
-  var isInsecure = false
-  /// How long jobs wait while no node can execute them.
-  private(set) var timeout: Duration?
-  /// The folders that all nodes have.
-  private(set) var shared = RemoteSharedFolders()
+  /// The values that `flow.remote` of the script takes for fields that it isn't given, too.
+  var defaults = RemoteDefaults()
   private(set) var tags: ByteString = ""
   private(set) var name: ByteString?
   /// The first option that only `--join` may have.
@@ -41,18 +38,20 @@ final class RemoteOptions {
   /// Whether the first line of standard input has the URL of `--join`, whose end then ends this node, too.
   var readsURL: Bool { joined == "-" }
 
+  func allowInsecure() { defaults.isInsecure = true }
+
   func setTimeout(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     guard let seconds = LongOptions.decimal(text), seconds > 0 else {
       throw LongOptions.misuse(
         "option '--remote-timeout' needs a number of seconds greater than 0, not '\(text)'")
     }
-    timeout = Duration(clampingSeconds: seconds)
+    defaults.timeout = Duration(clampingSeconds: seconds)
   }
 
   /// Adds the folders of `--remote-shared`, with commas between them.
   func addShared(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     for folder in text.split(at: ",") {
-      do throws(FlowError) { try shared.add(ByteString(folder)) } catch {
+      do throws(FlowError) { try defaults.shared.add(ByteString(folder)) } catch {
         throw LongOptions.misuse("option '--remote-shared': \(error.message)")
       }
     }
@@ -114,13 +113,6 @@ final class RemoteOptions {
     }
   }
 
-  /// The values that `flow.remote` of the script takes for fields that it isn't given.
-  var defaults: RemoteDefaults {
-    var defaults = RemoteDefaults()
-    (defaults.timeout, defaults.isInsecure, defaults.shared) = (timeout, isInsecure, shared)
-    return defaults
-  }
-
   /// The name of this node.
   static var hostName: ByteString {
     var bytes = [CChar](repeating: 0, count: 256)
@@ -153,14 +145,10 @@ final class RemoteOptions {
   static func settings(
     _ url: ByteString, _ arguments: CommandLineArguments, naming option: ByteString
   ) throws(CommandLineArguments.Misuse) -> RemoteSettings {
-    let options = arguments.options.remote
     var settings: RemoteSettings
     do throws(FlowError) {
-      settings = try RemoteSettings(url: url)
-      settings.isInsecure = options?.isInsecure ?? false
-      settings.shared = options?.shared ?? settings.shared
-      if let timeout = options?.timeout { settings.timeout = timeout }
-      try settings.check()
+      let options = arguments.options.remote?.defaults ?? RemoteDefaults()
+      settings = try RemoteSettings(url: url, options)
     } catch {
       throw LongOptions.misuse("\(option): \(error.message)")
     }

@@ -113,6 +113,15 @@ struct RemoteReport: RemoteMessage, ByteRecord {
     /// An output with files, which the script gets before the value is set.
     case files(ByteString, WireValue, WireBatch, [RemoteGivenFile])
 
+    var startsOver: Bool {
+      switch self {
+      case .returned, .missing: true
+      case .event, .files: false
+      }
+    }
+
+    var isLast: Bool { if case .event(.ended, _) = self { true } else { startsOver } }
+
     static let byteCases: [ByteCase<News>] = [
       ByteCase(1, { .event($1, age: $0) }) { news in
         if case .event(let event, let age) = news { (age, event) } else { nil }
@@ -138,18 +147,9 @@ struct RemoteReport: RemoteMessage, ByteRecord {
   }
 
   /// Whether the script puts the job into the queue again.
-  var startsOver: Bool {
-    switch news.last {
-    case .returned?, .missing?: true
-    default: false
-    }
-  }
-
+  var startsOver: Bool { news.last?.startsOver == true }
   /// Whether it is the last one about its hand-out.
-  var isLast: Bool {
-    if case .event(.ended, _)? = news.last { return true }
-    return startsOver
-  }
+  var isLast: Bool { news.last?.isLast == true }
 
   static let byteForm = ByteForm(RemoteReport.init) {
     ($0.number, $0.delivery, $0.lane, $0.took, $0.news, $0.identity, $0.place)

@@ -4,16 +4,25 @@ internal import FlowScripting
 internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
-/// Where a script's ops with `thread = "remote"` execute.
-package struct RemoteSettings: Sendable {
-  /// The servers, and how to reach them.
-  package var servers: NATSSettings
-  /// How long jobs wait while no node could execute them.
-  package var timeout = Duration.seconds(60)
+/// The values of fields that `flow.remote`, an option of the command line or a host gives beside the URL.
+package struct RemoteDefaults: Sendable {
+  /// How long jobs wait while no node could execute them; nil for the usual time.
+  package var timeout: Duration?
   /// Whether servers of other computers may be reached without TLS.
   package var isInsecure = false
   /// The folders whose files all nodes have: they aren't sent.
   package var shared = RemoteSharedFolders()
+
+  package init() {}
+}
+
+/// Where a script's ops with `thread = "remote"` execute.
+package struct RemoteSettings: Sendable {
+  /// The servers, and how to reach them.
+  package let servers: NATSSettings
+  /// How long jobs wait while no node could execute them.
+  let timeout: Duration
+  let shared: RemoteSharedFolders
   /// Whether all connections to the server stay on this computer or in tunnels of the secure shell: it is there for the
   /// script alone, or this node was started by such a script.
   package var isForOwnNodes = false
@@ -22,10 +31,20 @@ package struct RemoteSettings: Sendable {
   /// The URLs as they were given.
   private let text: ByteString
 
-  /// Settings for servers, such as `nats://10.0.0.7` or several with commas between them.
-  package init(url: ByteString) throws(FlowError) {
+  /// Settings for servers, such as `nats://10.0.0.7` or several with commas between them. Refuses a connection without
+  /// encryption to another computer. A key doesn't replace it: who can read the connection finds the token of the server
+  /// there.
+  package init(url: ByteString, _ options: RemoteDefaults) throws(FlowError) {
     servers = try NATSSettings(url)
     text = url
+    timeout = options.timeout ?? .seconds(60)
+    shared = options.shared
+    if options.isInsecure || servers.isEncrypted || isLoopback { return }
+    throw .usage(
+      """
+      the server '\(place)' is another computer, and the connection isn't encrypted: use tls://…, or \
+      allow it (--insecure, or insecure = true)
+      """)
   }
 
   /// Sets the text of `FLOWLUA_REMOTE_KEY`.
@@ -71,34 +90,12 @@ package struct RemoteSettings: Sendable {
   /// - Returns: The URLs with commas between them.
   package func url(ports: [Int] = []) -> ByteString {
     guard ports.count == servers.servers.count else { return text }
-    var urls: ByteString = ""
-    for (index, part) in text.split(at: ",").enumerated() {
-      let scheme = part.prefix { $0 != UInt8(ascii: "/") }.count + 2
-      let user = part.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 - part.startIndex } ?? scheme
-      urls =
-        urls + (index == 0 ? "" : ",") + ByteString(part.prefix(user))
-        + "\(servers.servers[index].host):\(ports[index])"
-    }
-    return urls
+    return zip(servers.servers, ports).map { $0.url(port: $1) }.joined(separator: ",")
   }
-
-  /// Whether the connection is encrypted, or leaves this computer nowhere.
-  private var isPrivate: Bool { servers.isEncrypted || isLoopback }
 
   /// Whether nobody else can read the data that is sent. A server on this computer alone isn't enough: other nodes may
   /// have joined it without encryption.
   var protectsSecrets: Bool {
     servers.isEncrypted || key != nil || isForOwnNodes && isLoopback
-  }
-
-  /// Refuses a connection without encryption to another computer. A key doesn't replace it: who can read the connection
-  /// finds the token of the server there.
-  package func check() throws(FlowError) {
-    if isInsecure || isPrivate { return }
-    throw .usage(
-      """
-      the server '\(place)' is another computer, and the connection isn't encrypted: use tls://…, or \
-      allow it (--insecure, or insecure = true)
-      """)
   }
 }

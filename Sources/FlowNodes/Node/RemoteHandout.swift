@@ -12,7 +12,6 @@ final class RemoteHandout {
   private var connection: Int
   /// Sends to the queue, once the message is known to be there by another connection.
   private var waiting: (() throws -> Void)?
-  private var endsWait: (() -> Void)?
   /// How many jobs it has.
   let count: Int
   /// How many of them haven't ended.
@@ -59,26 +58,17 @@ final class RemoteHandout {
     }
     let isAsked = waiting != nil
     waiting = action
-    if !isAsked { ask() }
-  }
-
-  private func ask() {
-    endsWait.take()?()
-    guard queue.connection.isConnected else {
-      endsWait = queue.connection.afterReconnects { [self] in ask() }
-      return
-    }
-    let number = queue.connection.number
-    queue.connection.perform { [queue, message] in
-      await queue.has(message)
-    } then: { [self] isThere in
-      let action = waiting.take()
-      guard case .success(true) = isThere else {
-        isOver = true
-        return
-      }
+    if isAsked { return }
+    queue.connection.perform { [self] in
+      var (number, isThere) = (0, false)
+      repeat {
+        try await queue.connection.connected()
+        number = queue.connection.number
+        isThere = await queue.has(message)
+      } while !queue.connection.isConnected || queue.connection.number != number
       connection = number
-      if let action { send(action) }
+      let action = waiting.take()
+      if isThere { try action?() } else { isOver = true }
     }
   }
 }

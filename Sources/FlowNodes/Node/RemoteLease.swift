@@ -62,8 +62,7 @@ final class RemoteLease: WorkerTask {
   /// Says that a worker of this node executes it.
   func announce() {
     guard state.began > 0, !hasEnded else { return }
-    node.announce(
-      [RemoteReport(number: job, delivery: delivery, lane: lane, news: [])], to: session.script)
+    node.announce([report([])], to: session.script)
   }
 
   // MARK: For the pool
@@ -313,9 +312,9 @@ final class RemoteLease: WorkerTask {
     releaseFiles()
   }
 
-  /// The report that it goes back to its script.
-  func returnedReport(_ reason: ByteString) -> RemoteReport {
-    RemoteReport(number: job, delivery: delivery, lane: lane, news: [.returned(reason)])
+  /// A report with news.
+  func report(_ news: [RemoteReport.News]) -> RemoteReport {
+    RemoteReport(number: job, delivery: delivery, lane: lane, took: took, news: news)
   }
 
   // MARK: Reports
@@ -327,12 +326,7 @@ final class RemoteLease: WorkerTask {
 
   private func add(_ what: RemoteReport.News, at time: Int64? = nil) {
     news.append((time ?? node.host.loop.now(), what))
-    let isLast: Bool
-    switch what {
-    case .event(.ended, _), .returned, .missing: isLast = true
-    default: isLast = false
-    }
-    if isLast {
+    if what.isLast {
       node.host.loop.enqueue { [self] in flush() }
     } else if !isFlushing {
       isFlushing = true
@@ -347,12 +341,12 @@ final class RemoteLease: WorkerTask {
   private func flush() {
     guard !news.isEmpty, !state.isSending else { return }
     let now = node.host.loop.now()
-    let report = RemoteReport(
-      number: job, delivery: delivery, lane: lane, took: took,
-      news: news.map { time, news in
+    var report = report(
+      news.map { time, news in
         guard case .event(let event, _) = news else { return news }
         return .event(event, age: max(0, now - time))
-      }, identity: identity, place: state.reports)
+      })
+    (report.identity, report.place) = (identity, state.reports)
     news = []
     send(report.bytes, isLast: report.isLast)
   }
@@ -362,15 +356,11 @@ final class RemoteLease: WorkerTask {
     let failure = FlowError(.error, "its result can't be sent: \(error.message)")
     news = []
     // The end of one that executes is the next report.
-    if hasEnded { send(lastReport(failure), isLast: true) } else { stop(failure) }
-  }
-
-  private func lastReport(_ failure: FlowError) -> [UInt8] {
-    let end = RemoteReport.News.event(
-      .ended(WireError(failure, from: node.host), result: .null, WireBatch()), age: 0)
-    return RemoteReport(
-      number: job, delivery: delivery, lane: lane, took: took, news: [end], place: state.reports
-    ).bytes
+    guard hasEnded else { return stop(failure) }
+    let error = WireError(failure, from: node.host)
+    var last = report([.event(.ended(error, result: .null, WireBatch()), age: 0)])
+    last.place = state.reports
+    send(last.bytes, isLast: true)
   }
 
   private func send(_ bytes: [UInt8], isLast: Bool) {

@@ -50,3 +50,15 @@ extension RemoteNode {
     return reply ?? nil
   }
 }
+
+extension FlowEventLoop {
+  /// Turns until code that waits has ended; nil if `isOver` becomes true before, or the loop ends.
+  package func turn<Value>(
+    _ body: @escaping () async throws -> Value, until isOver: () -> Bool = { false }
+  ) -> Result<Value, FlowError>? {
+    var result: Result<Value, FlowError>?
+    perform(body) { result = $0 }
+    _ = turn { result != nil || isOver() }
+    return result
+  }
+}

@@ -117,11 +117,7 @@ package final class RemoteNode {
   package static func join(
     _ settings: RemoteSettings, _ offer: Offer, host: ScriptHost
   ) async throws(FlowError) -> RemoteNode {
-    let tags: RemoteTags
-    do throws(RemoteTags.Problem) { tags = try RemoteTags(offer.tags) } catch {
-      throw .usage(error.text)
-    }
-    try settings.check()
+    let tags = try RemoteTags(offer.tags)
     let queue = try await RemoteQueue.open(
       settings.servers, compatibility: RemoteProtocol.compatibility, seal: try settings.seal(),
       on: host.loop)
@@ -248,16 +244,22 @@ package final class RemoteNode {
 
   private func receive(_ message: JetStreamMessage) {
     arriving += 1
-    queue.connection.perform { [weak self] in try await self?.read(message) }
+    queue.connection.perform { [weak self] in
+      guard let self else { return }
+      let count = try await begin(message)
+      arriving -= count
+      demand()
+    }
   }
 
-  private func read(_ message: JetStreamMessage) async throws(FlowError) {
+  /// Begins the jobs of a message; returns how many of those that arrive it was.
+  private func begin(_ message: JetStreamMessage) async throws(FlowError) -> Int {
     let bytes: [UInt8]?
     do throws(FlowError) { bytes = try await queue.bytes(of: message) } catch {
       if queue.connection.isClosed { throw error }
       // The server hands it out again.
       RemoteHandout(message, 1, of: queue).giveBack()
-      return arrived()
+      return 1
     }
     let parts = bytes.flatMap { RemoteProtocol.parts(of: $0) } ?? []
     let jobs = parts.compactMap { RemoteJob.read($0) }
@@ -265,33 +267,25 @@ package final class RemoteNode {
     guard !jobs.isEmpty, jobs.count == parts.count else {
       // Garbage, or a value that is gone: nobody can execute it.
       handout.drop()
-      return arrived()
+      return 1
     }
     messageSize = max(8, (messageSize * 7 + min(jobs.count, 1024) * 8) / 8)
     arriving += jobs.count - 1
     try await accept(jobs, handout, message)
-  }
-
-  private func arrived(_ count: Int = 1) {
-    arriving -= count
-    demand()
+    return jobs.count
   }
 
   private func accept(
     _ jobs: [RemoteJob], _ handout: RemoteHandout, _ message: JetStreamMessage
   ) async throws(FlowError) {
     let script = RemoteQueue.script(ofSubject: message.subject)
-    guard !isLeaving else {
-      handout.giveBack()
-      return arrived(jobs.count)
-    }
+    guard !isLeaving else { return handout.giveBack() }
     let session = try await session(of: script, jobs[0].settings)
     guard let session, !session.isOver else {
       // The script ends, or it is gone, or too busy to reply: then it puts the jobs into the queue again.
       let deliveries = UInt64(min(message.deliveries, 255))
       let reports = jobs.map { report($0, deliveries, [.returned("the script didn't reply")]) }
-      if session == nil { refuse(reports, handout, script) } else { handout.drop() }
-      return arrived(jobs.count)
+      return session == nil ? refuse(reports, handout, script) : handout.drop()
     }
     let isInDoubt = LuaVM.monotonicTime < max(doubtUntil, session.doubtUntil)
     // The server may have forgotten that a node had them, which counts as a hand-out.
@@ -305,7 +299,6 @@ package final class RemoteNode {
       known?.continues(by: handout)
       return known == nil
     }
-    if jobs.count < handout.count { arrived(handout.count - jobs.count) }
     if jobs.isEmpty { return }
     // Some may have ended on the node that had them, and the script wants to know who has them.
     let question = RemoteQuestion.jobs(
@@ -318,7 +311,6 @@ package final class RemoteNode {
     let wanted = reply.flatMap { RemoteQuestion.readReply($0) } ?? jobs.map(\.number)
     let left = jobs.filter { wanted.contains($0.number) }
     for _ in left.count..<jobs.count { handout.ended() }
-    arrived(jobs.count - left.count)
     if !left.isEmpty { try await execute(left, handout, deliveries, session) }
   }
 
@@ -345,7 +337,7 @@ package final class RemoteNode {
           if case .success = result { handout.ended() } else { handout.giveBack() }
         }
       }
-      return arrived(jobs.count)
+      return
     }
     if handout.count > 1 {
       announce(jobs.map { report($0, deliveries, []) }, to: session.script)
@@ -357,7 +349,6 @@ package final class RemoteNode {
         codes[job.code] = .failure(error)
       }
     }
-    defer { arrived(jobs.count) }
     guard sessions[session.script] === session, !isLeaving else { return handout.giveBack() }
     if session.isOver { return handout.drop() }
     var ready: [RemoteLease] = []
@@ -534,17 +525,17 @@ package final class RemoteNode {
   /// Stops all that the workers of a script execute, and ends them.
   private func end(_ session: RemoteSession, isOver: Bool) {
     sessions[session.script] = nil
-    var refused: [ObjectIdentifier: (handout: RemoteHandout, reports: [RemoteReport])] = [:]
     let lost = leases.values.filter { $0.session === session }
-    for lease in lost {
-      leases[lease.number] = nil
-      let report = lease.returnedReport("the script didn't reply")
-      lease.abandon()
-      refused[ObjectIdentifier(lease.handout), default: (lease.handout, [])].reports.append(report)
-    }
     // Otherwise the server hands them out again.
     if isOver {
-      for (handout, reports) in refused.values { refuse(reports, handout, session.script) }
+      for leases in Dictionary(grouping: lost, by: { ObjectIdentifier($0.handout) }).values {
+        let reports = leases.map { $0.report([.returned("the script didn't reply")]) }
+        refuse(reports, leases[0].handout, session.script)
+      }
+    }
+    for lease in lost {
+      leases[lease.number] = nil
+      lease.abandon()
     }
     close(session, lost)
     demand()
@@ -623,10 +614,6 @@ package final class RemoteNode {
 extension RemoteNode.Offer {
   /// Refuses a text that doesn't have one to four tags.
   package static func check(tags text: ByteString) throws(FlowError) {
-    do throws(RemoteTags.Problem) {
-      if try RemoteTags(text).isEmpty { throw RemoteTags.Problem(text: "'\(text)' has no tag") }
-    } catch {
-      throw .usage(error.text)
-    }
+    if try RemoteTags(text).isEmpty { throw .usage("'\(text)' has no tag") }
   }
 }

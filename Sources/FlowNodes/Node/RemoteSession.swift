@@ -131,11 +131,9 @@ final class RemoteSession {
   private func made(
     _ name: ByteString, _ bytes: ByteString
   ) throws(FlowError) -> WorkerCode {
-    let digest: ByteString
     // Bytecode is executed as it is.
-    do throws(SystemError) { digest = try FileHash.sha256.digest(of: bytes, Cancellation()) } catch
-    {
-      throw .from(error)
+    let digest = try asFlowErrors { () throws(SystemError) in
+      try FileHash.sha256.digest(of: bytes, Cancellation())
     }
     let opened = queue.seal.map { $0.open(code: bytes.bytes) } ?? bytes.bytes
     guard digest == name, let opened, let content = RemoteCode.read(opened) else {

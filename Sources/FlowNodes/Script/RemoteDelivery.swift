@@ -61,14 +61,10 @@ final class RemoteDelivery {
     }
     if path.bytes.first != UInt8(ascii: "/"), RemoteSharedFolders.isPlain(path) { return path }
     count += 1
-    do throws(SystemError) {
-      let folder: ByteString
-      if let made = self.folder { folder = made } else { folder = try Folders.makeTemporary() }
-      self.folder = folder
-      return "\(folder)/\(count)/\(name)"
-    } catch {
-      throw .from(error)
+    if folder == nil {
+      folder = try asFlowErrors { () throws(SystemError) in try Folders.makeTemporary() }
     }
+    return "\(folder ?? "")/\(count)/\(name)"
   }
 
   /// Gets a file, and returns its path.

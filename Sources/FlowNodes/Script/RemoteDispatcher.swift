@@ -56,7 +56,6 @@ final class RemoteDispatcher {
   private static let watchInterval = Duration.milliseconds(500)
 
   init(_ host: ScriptHost, _ settings: RemoteSettings) throws(FlowError) {
-    try settings.check()
     self.host = host
     loop = host.loop
     (codes, consumers) = (OncePerKey(host.loop), OncePerKey(host.loop))
@@ -165,8 +164,7 @@ final class RemoteDispatcher {
       return FlowError(
         .error, "the files that it needs are deleted from the server again and again")
     case .lost:
-      let places = job.state.lanes.map { "'\($0)'" as ByteString }
-        .reduce("") { $0.isEmpty ? $1 : $0 + ", " + $1 }
+      let places = job.state.lanes.map { "'\($0)'" as ByteString }.joined(separator: ", ")
       return FlowError(
         .crashed,
         places.isEmpty
@@ -212,7 +210,10 @@ final class RemoteDispatcher {
     loop.perform { [weak self, settings, seal, loop] in
       let queue = try await RemoteQueue.open(
         settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop)
-      do { try await self?.use(queue) } catch {
+      do {
+        guard let self else { throw FlowError.cancelled() }
+        try await use(queue)
+      } catch {
         queue.close()
         throw error
       }
@@ -236,7 +237,7 @@ final class RemoteDispatcher {
       if self?.nodes.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
       self?.outbox?.look()
     }
-    try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? .init([]) }
+    try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? ([], false) }
     try connection.subscribe("flowlua.begun.\(id)") { [weak self] in
       if let bytes = queue.bytes(of: $0) { _ = self?.take(RemoteReport.readAll(bytes), nil) }
     }
@@ -349,7 +350,7 @@ final class RemoteDispatcher {
       settings: RemoteJob.Settings(
         gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
         hasGlobalModule: host.hasGlobalModule),
-      arguments: job.arguments, kind: job.kind, files: files, identity: job.identity
+      arguments: job.job.arguments, kind: job.job.kind, files: files, identity: job.identity
     ).bytes
     job.message = (job.state.round, bytes)
     return bytes
@@ -368,21 +369,22 @@ final class RemoteDispatcher {
     switch RemoteQuestion.read(question) {
     case .jobs(let jobs, wereLost: let lost)?: (asked, wereLost) = (jobs, lost)
     case .reports(let bundle)?:
-      guard openQueue != nil else { return .init([]) }
+      guard openQueue != nil else { return ([], false) }
       let reports = RemoteReport.readAll(bundle)
       _ = take(reports, nil)
       // After the last report about a job its node only tells the server so.
-      return .init(RemoteQuestion.reply([]), mayWait: reports.count == 1 && reports[0].isLast)
-    case nil: return .init(question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : [])
+      return (RemoteQuestion.reply([]), mayWait: reports.count == 1 && reports[0].isLast)
+    case nil: return (question.isEmpty && LuaVM.monotonicTime < doubtUntil ? [1] : [], false)
     }
     let wanted = asked.compactMap { asked in
       jobs[asked.number].flatMap { $0.state.isWanted(round: asked.round) ? $0 : nil }
     }
-    guard wereLost else { return .init(RemoteQuestion.reply(wanted.map(\.number))) }
-    let left = wanted.filter { mayExecuteAgain($0) }
-    if asked.count == 1 { return .init(RemoteQuestion.reply(left.map(\.number))) }
-    for job in left { putAgain(job, isAlone: true) }
-    return .init(RemoteQuestion.reply([]))
+    var left = wereLost ? wanted.filter { mayExecuteAgain($0) } : wanted
+    if wereLost, asked.count > 1 {
+      for job in left { putAgain(job, isAlone: true) }
+      left = []
+    }
+    return (RemoteQuestion.reply(left.map(\.number)), false)
   }
 
   /// Whether a job that was lost with its node is executed again now. Before the last time it waits until no other such
@@ -421,7 +423,9 @@ final class RemoteDispatcher {
     queue.connection.perform {
       try await queue.bytes(of: message)
     } then: { [weak self] result in
-      if let self, case .success(let bytes?) = result {
+      // After the end another process of the script may take it.
+      guard let self, openQueue != nil else { return }
+      if case .success(let bytes?) = result {
         if take(RemoteReport.readAll(bytes), message) { return }
         queue.release(message)
       }
@@ -532,9 +536,9 @@ final class RemoteDispatcher {
     watch?.cancel()
     reports?.stop()
     reports = nil
-    guard let queue = openQueue else { return link = .closed }
     let sequences = Set(jobs.values.compactMap { $0.parcel?.sequence })
     jobs = [:]
+    guard let queue = openQueue else { return link = .closed }
     queue.sendWaitingReplies()
     if !isTerminated {
       requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination))

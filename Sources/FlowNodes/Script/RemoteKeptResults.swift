@@ -108,7 +108,7 @@ final class RemoteKeptResults {
       let reports = reports.sorted { $0.place < $1.place }
       // All of them, and the op has succeeded.
       guard let last = reports.last, last.place == UInt64(reports.count - 1),
-        case .event(.ended(nil, _, _), _)? = last.news.last
+        last.hasSucceeded
       else { continue }
       found[last.identity] = RemoteReport(
         number: last.number, delivery: last.delivery, lane: last.lane,

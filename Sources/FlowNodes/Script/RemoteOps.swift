@@ -3,16 +3,6 @@ internal import FlowRemote
 public import FlowScripting
 @_spi(Scripting) package import LuaVM
 
-/// The values that `flow.remote` takes for fields that it isn't given, such as the options of the command line.
-package struct RemoteDefaults: Sendable {
-  /// How long jobs wait while no node could execute them; nil for the usual time.
-  package var timeout: Duration?
-  package var isInsecure = false
-  package var shared = RemoteSharedFolders()
-
-  package init() {}
-}
-
 /// How the ops of a host with `thread = "remote"` execute: on the nodes of a server of NATS.
 package final class RemoteOps: RemoteService {
   /// The server whose nodes execute them; nil for none. Set it before the first of them starts.
@@ -68,16 +58,11 @@ package final class RemoteOps: RemoteService {
   }
 
   fileprivate func use(
-    _ url: ByteString, timeout: Duration?, isInsecure: Bool, _ shared: RemoteSharedFolders,
-    key: ByteString?
+    _ url: ByteString, _ options: RemoteDefaults, key: ByteString?
   ) throws(FlowError) {
     guard dispatcher == nil else { throw .usage("an op with thread = \"remote\" has started") }
-    var made = try RemoteSettings(url: url)
-    if let timeout { made.timeout = timeout }
-    made.isInsecure = isInsecure
-    made.shared = shared
+    var made = try RemoteSettings(url: url, options)
     try made.setKey(key)
-    try made.check()
     settings = made
   }
 
@@ -97,20 +82,19 @@ package final class RemoteOps: RemoteService {
     guard let url = try options.string("url") else {
       throw options.wrong("url", expected: "string")
     }
-    let timeout = try options.duration("timeout", orZero: false) ?? defaults.timeout
-    let isInsecure = try options.boolean("insecure") ?? defaults.isInsecure
-    var shared = options.value("shared") == nil ? defaults.shared : RemoteSharedFolders()
+    var used = defaults
+    used.timeout = try options.duration("timeout", orZero: false) ?? used.timeout
+    used.isInsecure = try options.boolean("insecure") ?? used.isInsecure
+    if options.value("shared") != nil { used.shared = RemoteSharedFolders() }
     for path in try options.paths("shared") {
-      do throws(FlowError) { try shared.add(path) } catch {
+      do throws(FlowError) { try used.shared.add(path) } catch {
         throw arguments.wrong(1, "field 'shared': \(error.message)")
       }
     }
     do throws(FlowError) { if let key { try RemoteSeal.check(key) } } catch {
       throw host.usage(call, "bad use of 'remote' (\(error.message))")
     }
-    do throws(FlowError) {
-      try use(url, timeout: timeout, isInsecure: isInsecure, shared, key: key)
-    } catch {
+    do throws(FlowError) { try use(url, used, key: key) } catch {
       throw arguments.wrong(1, "field 'url': \(error.message)")
     }
     return call.answer()
@@ -148,11 +132,11 @@ extension ScriptHost {
   ) throws(FlowError) {
     loop.checkThread()
     let remote = remoteOps
-    var folders = RemoteSharedFolders()
-    for path in shared { try folders.add(ByteString(path)) }
+    var options = RemoteDefaults()
+    (options.timeout, options.isInsecure) = (timeout, isInsecure)
+    for path in shared { try options.shared.add(ByteString(path)) }
     let key = key.map { ByteString($0) } ?? remote.key
-    try remote.use(
-      ByteString(url), timeout: timeout, isInsecure: isInsecure, folders, key: key)
+    try remote.use(ByteString(url), options, key: key)
     // Also for a server that the script names itself.
     remote.key = key
   }

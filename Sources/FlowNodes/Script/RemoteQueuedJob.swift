@@ -8,8 +8,7 @@ internal import FlowScripting
 final class RemoteQueuedJob {
   let task: any WorkerTask
   let number: UInt64
-  let kind: WorkerJob.Kind
-  let arguments: WireBatch
+  let job: WorkerJob
   let code: RemoteCode
   let tags: RemoteTags
   let opFiles: RemoteOpFiles
@@ -43,8 +42,7 @@ final class RemoteQueuedJob {
     identity = keeping?.identity ?? ""
     wasInterrupted = keeping?.wasInterrupted ?? false
     self.number = number
-    kind = job.kind
-    arguments = job.arguments
+    self.job = job
     self.code = code
     self.tags = tags
     opFiles = files

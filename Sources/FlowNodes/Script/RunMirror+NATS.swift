@@ -56,7 +56,7 @@ private final class NATSMirror: MirrorConnection {
         var runs = StreamSettings(Self.name, subjects: ["flowlua.keep.>"])
         runs.replicas = RemoteQueue.copies
         // A run whose oldest messages are gone can't be continued.
-        runs.discard = .new
+        runs.refusesExcess = true
         try await stream.ensureStream(runs)
         return (stream, RemotePayloads(objects))
       }
@@ -77,10 +77,7 @@ private final class NATSMirror: MirrorConnection {
   private static func wait<Value>(
     on loop: FlowEventLoop, _ body: @escaping () async throws -> Value
   ) throws(FlowError) -> Value {
-    var result: Result<Value, FlowError>?
-    loop.perform(body) { result = $0 }
-    _ = loop.turn { result != nil }
-    guard let result else {
+    guard let result = loop.turn(body) else {
       throw FlowError(.error, "the connection to the server of NATS has ended")
     }
     return try result.get()
@@ -102,23 +99,6 @@ private final class NATSMirror: MirrorConnection {
         bytes.append(byte)
       } else {
         bytes += "=\(byte < 16 ? "0" : "")\(String(byte, radix: 16, uppercase: true))".bytes
-      }
-    }
-    return ByteString(bytes)
-  }
-
-  /// The text of a `token`.
-  private static func text(ofToken token: ArraySlice<UInt8>) -> ByteString {
-    var bytes: [UInt8] = []
-    var rest = token
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "="), rest.count > 1,
-        let code = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-      {
-        bytes.append(code)
-        rest = rest.dropFirst(2)
-      } else {
-        bytes.append(byte)
       }
     }
     return ByteString(bytes)
@@ -189,8 +169,15 @@ private final class NATSMirror: MirrorConnection {
     let id: ByteString = "\(run.id)-\(ByteString.unique)"
     let begun = SystemClock.read(CLOCK_MONOTONIC)
     // A large message takes a while; without signs of life others would replace this process.
-    let beats = Beats(loop) { [weak self] in self?.beat(run) }
-    defer { beats.stop() }
+    var timer: LoopTimer?
+    func beatLater() {
+      timer = loop.schedule(after: .seconds(1)) {
+        self.beat(run)
+        beatLater()
+      }
+    }
+    beatLater()
+    defer { timer?.cancel() }
     while true {
       do throws(FlowError) {
         return try wait { [self] in
@@ -271,8 +258,8 @@ private final class NATSMirror: MirrorConnection {
     for message in try messages(of: subject, .lastOfEachSubject, upTo: .max) {
       let tokens = message.subject.bytes.split(separator: UInt8(ascii: "."))
       guard tokens.count == 6 else { continue }
-      let run = MirroredRun(
-        script: Self.text(ofToken: tokens[4]), id: Self.text(ofToken: tokens[5]))
+      let names = tokens[4...].map { ByteString($0, decoding: "=") ?? ByteString($0) }
+      let run = MirroredRun(script: names[0], id: names[1])
       runs.append((run, try bytes(of: message)))
     }
     return runs
@@ -334,26 +321,4 @@ private final class NATSMirror: MirrorConnection {
     }
     return heard
   }
-}
-
-/// Signs of life while a call waits.
-private final class Beats {
-  private let loop: FlowEventLoop
-  private let beat: () -> Void
-  private var timer: LoopTimer?
-
-  init(_ loop: FlowEventLoop, _ beat: @escaping () -> Void) {
-    self.loop = loop
-    self.beat = beat
-    schedule()
-  }
-
-  private func schedule() {
-    timer = loop.schedule(after: .seconds(1)) { [weak self] in
-      self?.beat()
-      self?.schedule()
-    }
-  }
-
-  func stop() { timer?.cancel() }
 }

@@ -19,12 +19,10 @@ package final class RemotePayloads {
       return ByteString([0] + bytes)
     }
     let bytes = ByteString(bytes)
-    let name: ByteString
-    do throws(SystemError) {
-      name = "\(Self.prefix)\(try FileHash.sha256.digest(of: bytes, Cancellation()))"
-    } catch {
-      throw .from(error)
+    let hash = try asFlowErrors { () throws(SystemError) in
+      try FileHash.sha256.digest(of: bytes, Cancellation())
     }
+    let name = Self.prefix + hash
     try await objects.put(name, bytes)
     return ByteString([1] + name.bytes)
   }
@@ -126,28 +124,21 @@ package final class RemoteSeal {
   package func seal(
     _ bytes: [UInt8], for subject: ByteString, of script: ByteString
   ) throws(FlowError) -> [UInt8] {
-    do throws(SystemError) {
-      let key = try scripts.code(of: script.bytes)
-      return try Cipher(key: key).encrypt(bytes, for: subject.bytes)
-    } catch {
-      throw .from(error)
+    try asFlowErrors { () throws(SystemError) in
+      try Cipher(key: scripts.code(of: script.bytes)).encrypt(bytes, for: subject.bytes)
     }
   }
 
   /// Reads what `seal` has returned; nil for anything else.
   package func open(_ bytes: [UInt8], for subject: ByteString, of script: ByteString) -> [UInt8]? {
-    guard let key = try? scripts.code(of: script.bytes), let cipher = try? Cipher(key: key) else {
-      return nil
-    }
-    return cipher.decrypt(bytes, for: subject.bytes)
+    let cipher = try? Cipher(key: scripts.code(of: script.bytes))
+    return cipher?.decrypt(bytes, for: subject.bytes)
   }
 
   /// Seals code that any script may have sent: the same bytes each time, so that it is stored once.
   package func seal(code: [UInt8]) throws(FlowError) -> [UInt8] {
-    do throws(SystemError) {
-      return try codes.encrypt(code, for: [], seed: codeSeeds.code(of: code))
-    } catch {
-      throw .from(error)
+    try asFlowErrors { () throws(SystemError) in
+      try codes.encrypt(code, for: [], seed: codeSeeds.code(of: code))
     }
   }
 
@@ -156,9 +147,7 @@ package final class RemoteSeal {
 
   /// A node's description of itself, with the proof that it has the key. It can be read without the key.
   package func proven(_ bytes: [UInt8]) throws(FlowError) -> [UInt8] {
-    do throws(SystemError) { return try bytes + nodes.code(of: bytes) } catch {
-      throw .from(error)
-    }
+    try asFlowErrors { () throws(SystemError) in try bytes + nodes.code(of: bytes) }
   }
 
   /// Whether bytes end with the proof.

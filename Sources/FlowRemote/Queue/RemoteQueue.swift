@@ -83,10 +83,10 @@ package final class RemoteQueue {
     _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: FlowEventLoop
   ) async throws(FlowError) -> RemoteQueue {
     var work = StreamSettings(Self.work, subjects: ["flowlua.work.>"])
-    work.retention = .workQueue
+    work.isWorkQueue = true
     work.replicas = copies
     var news = StreamSettings(Self.news, subjects: ["flowlua.news.*"])
-    news.retention = .workQueue
+    news.isWorkQueue = true
     news.maxAge = longestAbsence
     news.replicas = copies
     return try await NATSConnection.open(settings, bucket: bucket, on: loop) { stream, objects in
@@ -262,7 +262,7 @@ package final class RemoteQueue {
     let info = try await patiently { try await stream.streamInfo(name) }
     guard info.messages == 0, info.lastSequence < consumer.delivered, consumer.delivered < .max
     else { return false }
-    try? await stream.purge(name, before: consumer.delivered + 1)
+    _ = try? await stream.purge(name, before: consumer.delivered + 1)
     return true
   }
 
@@ -365,19 +365,8 @@ package final class RemoteQueue {
     }
   }
 
-  /// A script's reply to a question.
-  package struct Reply {
-    let bytes: [UInt8]
-    let mayWait: Bool
-
-    /// - Parameters:
-    ///   - bytes: The reply.
-    ///   - mayWait: Whether nothing that the node does next depends on it.
-    package init(_ bytes: [UInt8], mayWait: Bool = false) {
-      self.bytes = bytes
-      self.mayWait = mayWait
-    }
-  }
+  /// A script's reply to a question, and whether nothing that the node does next depends on it.
+  package typealias Reply = (bytes: [UInt8], mayWait: Bool)
 
   private func replyLater(_ bytes: [UInt8], _ subject: ByteString, _ script: ByteString) {
     waitingReplies.append((bytes, subject, script))

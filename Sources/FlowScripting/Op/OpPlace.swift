@@ -26,14 +26,13 @@ package struct RemoteTags: Hashable, Sendable {
   /// No tags: any node.
   package init() { words = [] }
 
-  /// Reads words that are separated by spaces or commas; throws a text that says what is wrong.
-  package init(_ text: ByteString) throws(Problem) {
+  /// Reads words that are separated by spaces or commas; throws an error of kind `usage`.
+  package init(_ text: ByteString) throws(FlowError) {
     let separators = [UInt8(ascii: " "), UInt8(ascii: ","), UInt8(ascii: "\t")]
-    try self.init(
-      text.bytes.split { separators.contains($0) }.map { ByteString($0) })
+    try self.init(text.bytes.split { separators.contains($0) }.map { ByteString($0) })
   }
 
-  package init(_ words: [ByteString]) throws(Problem) {
+  package init(_ words: [ByteString]) throws(FlowError) {
     for word in words {
       let isWord =
         !word.isEmpty && word.count <= Self.longest
@@ -41,13 +40,13 @@ package struct RemoteTags: Hashable, Sendable {
           $0.isLetter || $0.isDigit || "_-".bytes.contains($0)
         }
       guard isWord else {
-        throw Problem(
-          text: "a tag has up to \(Self.longest) letters, digits, '_' or '-', not '\(word)'")
+        throw .usage(
+          "a tag has up to \(Self.longest) letters, digits, '_' or '-', not '\(word)'")
       }
     }
     self.words = Set(words).sorted()
     if self.words.count > Self.most {
-      throw Problem(text: "at most \(Self.most) tags expected, got \(self.words.count)")
+      throw .usage("at most \(Self.most) tags expected, got \(self.words.count)")
     }
   }
 
@@ -68,30 +67,16 @@ package struct RemoteTags: Hashable, Sendable {
       }
     default: throw options.wrong("tags", expected: "string or list of strings")
     }
-    do throws(Problem) {
-      try self.init(ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
-    } catch {
-      throw options.arguments.wrong(options.index, "field 'tags': \(error.text)")
+    do throws(FlowError) { try self.init(words.joined(separator: " ")) } catch {
+      throw options.arguments.wrong(options.index, "field 'tags': \(error.message)")
     }
-  }
-
-  /// The mistake in them.
-  package struct Problem: Error {
-    package let text: ByteString
-
-    package init(text: ByteString) { self.text = text }
   }
 
   package var isEmpty: Bool { words.isEmpty }
   /// `big gpu`.
-  package var text: ByteString {
-    ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))
-  }
+  package var text: ByteString { words.joined(separator: " ") }
   /// A part of subjects: `big+gpu`, and `any` for no tags. No word contains a `+`.
-  package var token: ByteString {
-    isEmpty
-      ? "+any" : ByteString(words.map(\.bytes).joined(separator: [UInt8(ascii: "+")]))
-  }
+  package var token: ByteString { isEmpty ? "+any" : words.joined(separator: "+") }
 
   /// All sets whose ops a node with these tags may execute.
   package var subsets: [RemoteTags] {

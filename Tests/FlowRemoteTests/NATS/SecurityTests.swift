@@ -24,26 +24,4 @@ struct SecurityTests {
     #expect(unknown.message.hasPrefix("tls://localhost:\(server.port): TLS failed: "))
     #expect(ByteString(unknown.message).bytes.place(of: "certificate") != nil, "\(unknown.message)")
   }
-
-  @Test("reports subjects that the user may not use")
-  func permissions() throws {
-    let folder = try Folders.makeTemporary()
-    defer { try? FileRemoval.remove(folder, recursive: true, Cancellation()) }
-    let settings = folder + "/server.conf"
-    try Files.write(
-      "authorization { users = [ { user: u, password: p, permissions: { publish: \"a\" } } ] }\n",
-      to: settings, Cancellation())
-    let server = try TestServer(hasJetStream: false, ["-c", settings.description])
-    let loop = FlowEventLoop(clock: SystemClock())
-    defer { loop.shutdown() }
-    let connection = try loop.connect("nats://u:p@127.0.0.1:\(server.port)").get()
-    var errors: [FlowError] = []
-    connection.onError = { errors.append($0) }
-    try connection.publish("b", "x")
-    loop.wait { errors.count == 1 }
-    let text = ByteString(errors[0].message)
-    #expect(text.bytes.place(of: "Permissions Violation") != nil, "\(text)")
-    #expect(connection.isConnected)
-    connection.close()
-  }
 }

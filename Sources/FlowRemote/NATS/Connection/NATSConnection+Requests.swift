@@ -1,40 +1,17 @@
 package import FlowEngine
 
-/// The pending requests of a connection, and the subject for their replies.
-final class NATSRequests {
-  struct Pending {
-    let subject: ByteString
-    let timer: LoopTimer
-    /// Keeps the loop from being idle, even where its clock is a virtual one.
-    let external: ExternalWork
-    let then: (Result<NATSMessage, FlowError>) -> Void
+/// A request that waits for its reply.
+struct NATSPendingRequest {
+  let subject: ByteString
+  let timer: LoopTimer
+  /// Keeps the loop from being idle, even where its clock is a virtual one.
+  let external: ExternalWork
+  let then: (Result<NATSMessage, FlowError>) -> Void
 
-    func end() {
-      timer.cancel()
-      external.endOnLoop()
-    }
-  }
-
-  /// The start of the subjects of all replies to this connection.
-  let inbox: ByteString = "_INBOX.\(ByteString.unique)."
-  var pending: [UInt64: Pending] = [:]
-  var last: UInt64 = 0
-  var isSubscribed = false
-
-  func remove(_ number: UInt64) -> Pending? {
-    guard let request = pending.removeValue(forKey: number) else { return nil }
-    request.end()
-    return request
-  }
-
-  /// Ends all requests with an error.
-  func end(_ error: FlowError) {
-    let ended = pending.values
-    pending = [:]
-    for request in ended {
-      request.end()
-      request.then(.failure(error))
-    }
+  func end(_ result: Result<NATSMessage, FlowError>?) {
+    timer.cancel()
+    external.endOnLoop()
+    if let result { then(result) }
   }
 }
 
@@ -56,6 +33,16 @@ extension NATSConnection {
   ) {
     if isClosed { return }
     loop.perform(body) { [self] in if !isClosed { then($0) } }
+  }
+
+  /// Waits until there is a connection.
+  package func connected() async throws(FlowError) {
+    if isConnected { return }
+    if isClosed { throw .cancelled() }
+    var end: (() -> Void)?
+    let isBack: Void? = await loop.value { then in end = afterReconnects { then(()) } }
+    end?()
+    if isBack == nil { throw .cancelled() }
   }
 
   /// Publishes a message and waits for the first reply. It fails at once when nobody handles the subject, and with kind
@@ -86,44 +73,45 @@ extension NATSConnection {
     _ subject: ByteString, timeout: Duration,
     then: @escaping (Result<NATSMessage, FlowError>) -> Void
   ) throws(FlowError) -> NATSPreparedRequest {
-    if !requests.isSubscribed {
-      _ = try subscribe("\(requests.inbox)*") { [weak self] message in
-        self?.handleReply(message)
-      }
-      requests.isSubscribed = true
-    }
-    requests.last += 1
-    let number = requests.last
+    lastRequest += 1
+    let number = lastRequest
     let timer = loop.scheduleOutside(after: timeout) { [weak self] in
-      guard let self, let request = requests.remove(number) else { return }
+      guard let self else { return }
       let limit = FlowValue.text(of: timeout)
-      request.then(
-        .failure(
-          FlowError(
-            .timeout, "\(place): no reply to '\(subject)' within \(limit)", limit: timeout)))
+      let error = FlowError(
+        .timeout, "\(place): no reply to '\(subject)' within \(limit)", limit: timeout)
+      requests.removeValue(forKey: number)?.end(.failure(error))
     }
-    requests.pending[number] = NATSRequests.Pending(
+    requests[number] = NATSPendingRequest(
       subject: subject, timer: timer, external: loop.mailbox.begin(), then: then)
-    return NATSPreparedRequest(number: number, reply: "\(requests.inbox)\(number)")
+    return NATSPreparedRequest(number: number, reply: "\(inbox).\(number)")
   }
 
   /// Forgets a request; its code isn't called.
-  func cancel(_ request: NATSPreparedRequest) { _ = requests.remove(request.number) }
+  func cancel(_ request: NATSPreparedRequest) {
+    requests.removeValue(forKey: request.number)?.end(nil)
+  }
 
-  private func handleReply(_ message: NATSMessage) {
-    let token = message.subject.bytes.dropFirst(requests.inbox.count)
+  func handleReply(_ message: NATSMessage) {
+    let token = message.subject.bytes.dropFirst(inbox.count + 1)
     guard let number = UInt64(String(decoding: token, as: UTF8.self)),
-      let request = requests.remove(number)
+      let request = requests.removeValue(forKey: number)
     else { return }
     guard message.status?.code == 503, message.data.isEmpty else {
-      return request.then(.success(message))
+      return request.end(.success(message))
     }
-    request.then(
-      .failure(
-        FlowError(
-          .error, "\(place): nobody handles '\(request.subject)' (no responders)",
-          underlying: NATSNoResponders())))
+    let error = FlowError(
+      .error, "\(place): nobody handles '\(request.subject)' (no responders)",
+      underlying: NATSNoResponders())
+    request.end(.failure(error))
   }
+}
+
+/// Has errors of the system as those of ops.
+package func asFlowErrors<Value>(
+  _ body: () throws(SystemError) -> Value
+) throws(FlowError) -> Value {
+  do throws(SystemError) { return try body() } catch { throw .from(error) }
 }
 
 extension FlowEventLoop {

@@ -21,7 +21,10 @@ package final class NATSConnection: LoopExtension {
   /// Further code that wants to know of a new connection, by numbers.
   private var reconnectHandlers: [UInt32: () -> Void] = [:]
   private var lastHandler: UInt32 = 0
-  let requests = NATSRequests()
+  /// The start of the subjects of all replies to this connection, and the requests that wait for them.
+  let inbox = newInbox()
+  var requests: [UInt64: NATSPendingRequest] = [:]
+  var lastRequest: UInt64 = 0
 
   /// Whether `close` was called, or the loop has ended.
   package private(set) var isClosed = false
@@ -35,8 +38,6 @@ package final class NATSConnection: LoopExtension {
   package var onDisconnect: (() -> Void)?
   /// Called when there is a connection again. All subscriptions are in effect then.
   package var onReconnect: (() -> Void)?
-  /// Called for a failure that belongs to no call, such as a subject that the user may not use.
-  package var onError: ((FlowError) -> Void)?
 
   /// How many events are handled in one turn of the loop.
   private static let eventsPerTurn = 256
@@ -63,21 +64,23 @@ package final class NATSConnection: LoopExtension {
   ) async throws(FlowError) -> NATSConnection {
     let receiver = NATSReceiver.make(for: loop.mailbox)
     let handle = try await loop.onHelperThread {
-      var result: Result<NATSHandle, FlowError> = .failure(.cancelled(reason: nil))
-      // A server that doesn't respond takes all of the time.
-      HelperThreads.shared.standAside {
-        do throws(FlowError) {
-          result = .success(try NATSHandle.connect(settings, receiver))
-        } catch {
-          receiver.close()
-          result = .failure(error)
-        }
+      do {
+        // A server that doesn't respond takes all of the time.
+        return try HelperThreads.shared.standAside { try NATSHandle.connect(settings, receiver) }
+      } catch {
+        receiver.close()
+        throw error
       }
-      return try result.get()
     }
     let made = NATSConnection(handle, receiver, settings, loop)
     receiver.connection = made
     loop.extensions[ObjectIdentifier(made)] = made
+    do throws(FlowError) {
+      try made.subscribe("\(made.inbox).*") { [unowned made] in made.handleReply($0) }
+    } catch {
+      made.close()
+      throw error
+    }
     // Events that have come meanwhile.
     made.handleEvents()
     return made
@@ -187,12 +190,10 @@ package final class NATSConnection: LoopExtension {
   package func flush() async throws(FlowError) {
     try checkOpen()
     let failure = try await loop.onHelperThread { [handle] in
-      var failure: NATSFailure?
       HelperThreads.shared.standAside {
         let status = handle.flush(10_000)
-        if status != NATS_OK { failure = NATSFailure(status) }
+        return status == NATS_OK ? nil : NATSFailure(status)
       }
-      return failure
     }
     try checkOpen()
     if let failure { throw self.failure(failure) }
@@ -237,10 +238,7 @@ package final class NATSConnection: LoopExtension {
       for (_, handler) in reconnectHandlers.sorted(by: { $0.key < $1.key }) where !isClosed {
         handler()
       }
-    case .closed:
-      isConnected = false
-      onError?(FlowError(.error, "\(settings.place): the server ended the connection for good"))
-    case .failed(let text): onError?(failure(text))
+    case .closed: isConnected = false
     }
   }
 
@@ -269,9 +267,11 @@ package final class NATSConnection: LoopExtension {
     subscriptions = [:]
     events = []
     nextEvent = 0
-    requests.end(closed)
+    let waiting = requests.values
+    requests = [:]
+    for request in waiting { request.end(.failure(closed)) }
     reconnectHandlers = [:]
-    (onDisconnect, onReconnect, onError) = (nil, nil, nil)
+    (onDisconnect, onReconnect) = (nil, nil)
     handle.close(ended, external)
   }
 }

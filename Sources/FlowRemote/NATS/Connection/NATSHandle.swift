@@ -176,10 +176,11 @@ struct NATSFailure: Error {
   let status: UInt32
   let text: ByteString
 
-  /// Takes the library's text for the last failure: of this thread, unless another one is given.
-  init(_ status: natsStatus, _ last: ByteString = .lastNATSProblem) {
+  /// Takes the library's text for the last failure of this thread.
+  init(_ status: natsStatus) {
     self.status = status.rawValue
     let name = ByteString(cText: nats.natsStatus_GetText(status))
+    let last = ByteString.lastNATSProblem
     text = last.isEmpty || last == name ? name : "\(last) (\(name))"
   }
 
@@ -218,7 +219,8 @@ extension NATSSettings {
       // A server that was checked to be on this computer may announce others of its cluster that aren't.
       nats.natsOptions_SetIgnoreDiscoveredServers(options, !isEncrypted),
       isEncrypted ? nats.natsOptions_SetSecure(options, true) : NATS_OK,
-      nats.natsOptions_SetErrorHandler(options, NATSReceiver.fail, context),
+      // The library's own handler prints failures that belong to no call.
+      nats.natsOptions_SetErrorHandler(options, { _, _, _, _ in }, nil),
       nats.natsOptions_SetClosedCB(
         options, { NATSReceiver.add(.closed, $1) }, context),
       nats.natsOptions_SetDisconnectedCB(

@@ -14,7 +14,6 @@ final class NATSReceiver: @unchecked Sendable {
     case disconnected
     case reconnected
     case closed
-    case failed(ByteString)
   }
 
   private struct State {
@@ -56,14 +55,12 @@ final class NATSReceiver: @unchecked Sendable {
   /// Drops all events, and those to come. Any thread.
   func close() {
     Self.table.withLock { _ = $0.receivers.removeValue(forKey: number) }
-    let dropped = state.withLock { state in
-      state.isClosed = true
-      let events = state.events
-      state.events = []
-      return events
-    }
     // Released without the lock.
-    _ = dropped
+    _ = state.withLock { state in
+      state.isClosed = true
+      defer { state.events = [] }
+      return state.events
+    }
   }
 
   /// The context of callbacks for a subscription; 0 for the connection itself.
@@ -108,13 +105,6 @@ final class NATSReceiver: @unchecked Sendable {
     let number = UInt32(truncatingIfNeeded: UInt(bitPattern: context))
     add(.message(number, NATSMessage(copying: message)), context)
     discard(message)
-  }
-
-  /// Takes a failure that no call of the program is responsible for.
-  static let fail: natsErrHandler = { connection, _, status, context in
-    var text: UnsafePointer<CChar>?
-    _ = nats.natsConnection_GetLastError(connection, &text)
-    add(.failed(NATSFailure(status, ByteString(cText: text)).text), context)
   }
 
   /// The messages that have no further use, and how many bytes their data has.

@@ -47,7 +47,7 @@ package final class ObjectStore {
   package func ensureBucket(replicas: Int = 1) async throws(FlowError) {
     var settings = StreamSettings(stream, subjects: ["$O.\(bucket).C.>", "$O.\(bucket).M.>"])
     settings.replicas = replicas
-    settings.discard = .new
+    settings.refusesExcess = true
     settings.allowsRollup = true
     settings.allowsDirect = true
     try await jetStream.ensureStream(settings)

@@ -37,7 +37,7 @@ final class ObjectUpload {
   init(_ store: ObjectStore, _ source: ObjectSource) throws(FlowError) {
     self.store = store
     self.source = source
-    do throws(SystemError) { digest = try FileHash.Digest(.sha256) } catch { throw .from(error) }
+    digest = try asFlowErrors { () throws(SystemError) in try FileHash.Digest(.sha256) }
   }
 
   /// Ends the upload with an error, unless it has ended: once no thread sends.
@@ -78,7 +78,7 @@ final class ObjectUpload {
         try connection.prepareRequest(subject, timeout: Self.patience) { [self] result in
           unacknowledged -= 1
           do throws(FlowError) {
-            try store.jetStream.sequence(of: result, subject)
+            try store.jetStream.sequence(of: result.get())
             wake.take()?()
           } catch {
             fail(error)

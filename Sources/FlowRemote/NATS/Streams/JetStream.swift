@@ -90,13 +90,6 @@ package final class JetStream {
     return value
   }
 
-  /// Refuses names that can't be parts of subjects.
-  private func check(_ names: ByteString...) throws(FlowError) {
-    if let wrong = names.first(where: { !$0.isNATSName }) {
-      throw .usage("'\(wrong)' can't be the name of a stream or consumer")
-    }
-  }
-
   // MARK: Streams
 
   /// Tells whether there is JetStream, by an error if there is none.
@@ -106,7 +99,6 @@ package final class JetStream {
   package func deleteMessage(
     _ stream: ByteString, _ sequence: UInt64
   ) async throws(FlowError) {
-    try check(stream)
     try await call("STREAM.MSG.DELETE.\(stream)", .sequence(sequence))
   }
 
@@ -117,7 +109,6 @@ package final class JetStream {
   /// with: in a cluster others are waited for, once for all streams of this connection.
   @discardableResult
   package func ensureStream(_ settings: StreamSettings) async throws(FlowError) -> StreamInfo {
-    try check(settings.name)
     if let adapted = try await adaptStream(settings) { return adapted }
     var settings = settings
     while true {
@@ -163,26 +154,22 @@ package final class JetStream {
     return try await call("STREAM.UPDATE.\(settings.name)", wanted) { StreamInfo($0) }
   }
 
-  /// Removes the messages of a stream, or those of a subject; the result is their number.
+  /// Removes the messages of a stream, those of a subject, or those before a number, which the next one has then at least;
+  /// the result is their count.
   @discardableResult
   package func purge(
-    _ stream: ByteString, subject: ByteString? = nil
+    _ stream: ByteString, subject: ByteString? = nil, before number: UInt64? = nil
   ) async throws(FlowError) -> UInt64 {
-    try check(stream)
-    let body = subject.map { NATSJSON.members([("filter", .string($0))]) }
+    let body = NATSJSON.members([
+      ("filter", subject.map { .string($0) }),
+      ("seq", number.map { .integer(Int64(clamping: $0)) }),
+    ])
     return try await call("STREAM.PURGE.\(stream)", body) { $0["purged"]?.asUnsigned ?? 0 }
-  }
-
-  /// Removes the messages before a number; the next one has this number at least.
-  package func purge(_ stream: ByteString, before number: UInt64) async throws(FlowError) {
-    try check(stream)
-    try await call("STREAM.PURGE.\(stream)", .sequence(number))
   }
 
   /// The state of a stream; a missing one is an error.
   package func streamInfo(_ name: ByteString) async throws(FlowError) -> StreamInfo {
-    try check(name)
-    return try await call("STREAM.INFO.\(name)") { StreamInfo($0) }
+    try await call("STREAM.INFO.\(name)") { StreamInfo($0) }
   }
 
   /// The last message of a subject; nil if there is none.
@@ -211,7 +198,6 @@ package final class JetStream {
   private func getMessage(
     _ stream: ByteString, _ body: NATSJSON
   ) async throws(FlowError) -> StoredMessage? {
-    try check(stream)
     do throws(FlowError) {
       return try await call("STREAM.MSG.GET.\(stream)", body) { StoredMessage($0) }
     } catch {
@@ -224,7 +210,6 @@ package final class JetStream {
   package func subjects(
     _ stream: ByteString, _ filter: ByteString
   ) async throws(FlowError) -> [ByteString] {
-    try check(stream)
     let body = NATSJSON.members([("subjects_filter", .string(filter))])
     return try await call("STREAM.INFO.\(stream)", body) { $0["state"]?["subjects"]?.names ?? [] }
   }
@@ -236,7 +221,6 @@ package final class JetStream {
   package func ensureConsumer(
     _ stream: ByteString, _ settings: ConsumerSettings
   ) async throws(FlowError) -> ConsumerInfo {
-    try check(stream, settings.name ?? "-")
     let operation: ByteString =
       settings.name.map { "CONSUMER.DURABLE.CREATE.\(stream).\($0)" } ?? "CONSUMER.CREATE.\(stream)"
     let body = NATSJSON.members([("stream_name", .string(stream)), ("config", settings.json)])
@@ -247,7 +231,6 @@ package final class JetStream {
   package func deleteConsumer(
     _ stream: ByteString, _ name: ByteString
   ) async throws(FlowError) {
-    try check(stream, name)
     try await call("CONSUMER.DELETE.\(stream).\(name)")
   }
 
@@ -255,8 +238,7 @@ package final class JetStream {
   package func consumerInfo(
     _ stream: ByteString, _ name: ByteString
   ) async throws(FlowError) -> ConsumerInfo {
-    try check(stream, name)
-    return try await call("CONSUMER.INFO.\(stream).\(name)") { ConsumerInfo($0) }
+    try await call("CONSUMER.INFO.\(stream).\(name)") { ConsumerInfo($0) }
   }
 
   // MARK: Messages
@@ -276,29 +258,20 @@ package final class JetStream {
     _ subject: ByteString, _ data: ByteString, id: ByteString? = nil, headers: [NATSHeader] = []
   ) async throws(FlowError) -> UInt64 {
     let headers = id.map { headers + [NATSHeader("Nats-Msg-Id", $0)] } ?? headers
-    let reply: Result<NATSMessage, FlowError>
     do throws(FlowError) {
-      reply = .success(
-        try await connection.request(subject, data, headers: headers, timeout: Self.timeout))
+      return try sequence(
+        of: await connection.request(subject, data, headers: headers, timeout: Self.timeout))
     } catch {
-      reply = .failure(error)
+      guard error.underlying is NATSNoResponders else { throw error }
+      throw connection.failure("no stream takes messages of '\(subject)'")
     }
-    return try sequence(of: reply, subject)
   }
 
   /// Reads the reply to a published message.
   @discardableResult
-  func sequence(
-    of reply: Result<NATSMessage, FlowError>, _ subject: ByteString
-  ) throws(FlowError) -> UInt64 {
-    switch reply {
-    case .failure(let error) where error.underlying is NATSNoResponders:
-      throw connection.failure("no stream takes messages of '\(subject)'")
-    case .failure(let error): throw error
-    case .success(let message):
-      if let number = try read(message.data)["seq"]?.asUnsigned { return number }
-      throw connection.failure("'\(subject)' is handled by a program instead of a stream")
-    }
+  func sequence(of reply: NATSMessage) throws(FlowError) -> UInt64 {
+    if let number = try read(reply.data)["seq"]?.asUnsigned { return number }
+    throw connection.failure("a program handles the subject of a stream")
   }
 }
 

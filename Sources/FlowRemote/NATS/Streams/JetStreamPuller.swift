@@ -54,16 +54,13 @@ package final class JetStreamPuller {
   ///     end shows as well as a heartbeat that the server is there.
   ///   - deliver: Called for each message.
   ///   - fail: Called once when pulling has ended because of an error, such as a deleted consumer.
-  /// - Throws: A `FlowError` when the names can't be used, or the connection is closed.
+  /// - Throws: A `FlowError` when the connection is closed.
   package init(
     _ jetStream: JetStream, stream: ByteString, consumer: ByteString,
     heartbeat: Duration = .seconds(5), expiry: Duration = .seconds(30),
     deliver: @escaping (JetStreamMessage) -> Void,
     fail: @escaping (FlowError) -> Void
   ) throws(FlowError) {
-    guard stream.isNATSName, consumer.isNATSName else {
-      throw .usage("'\(stream)' and '\(consumer)' can't be the names of a stream and a consumer")
-    }
     self.jetStream = jetStream
     self.stream = stream
     self.consumer = consumer

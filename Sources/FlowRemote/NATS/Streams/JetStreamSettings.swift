@@ -2,26 +2,12 @@ package import FlowEngine
 
 /// How a stream keeps messages: in files.
 package struct StreamSettings: Sendable {
-  /// When a message is removed.
-  package enum Retention: ByteString, Sendable {
-    /// Only when a limit is exceeded.
-    case limits
-    /// When its one consumer has acknowledged it.
-    case workQueue = "workqueue"
-  }
-
-  /// The effect of a limit that would be exceeded.
-  package enum Discard: ByteString, Sendable {
-    /// The oldest messages are removed.
-    case old
-    /// The new message is refused.
-    case new
-  }
-
   package var name: ByteString
   package var subjects: [ByteString]
-  package var retention = Retention.limits
-  package var discard = Discard.old
+  /// Whether a message is removed when its one consumer has acknowledged it; else only when a limit is exceeded.
+  package var isWorkQueue = false
+  /// Whether a message is refused when a limit would be exceeded; else the oldest ones are removed.
+  package var refusesExcess = false
   /// How long a message is kept; nil for as long as the other limits allow.
   package var maxAge: Duration?
   /// How many servers of a cluster keep the messages; without a cluster of so many servers, one does.
@@ -40,7 +26,7 @@ package struct StreamSettings: Sendable {
   var needs: [NATSJSON.Member] {
     [
       NATSJSON.Member("subjects", .list(subjects.map { .string($0) })),
-      NATSJSON.Member("retention", .string(retention.rawValue)),
+      NATSJSON.Member("retention", .string(isWorkQueue ? "workqueue" : "limits")),
       NATSJSON.Member("allow_rollup_hdrs", .bool(allowsRollup)),
       NATSJSON.Member("allow_direct", .bool(allowsDirect)),
     ]
@@ -49,7 +35,8 @@ package struct StreamSettings: Sendable {
   /// The form of the API.
   var json: NATSJSON {
     NATSJSON.members([
-      ("name", .string(name)), ("storage", .string("file")), ("discard", .string(discard.rawValue)),
+      ("name", .string(name)), ("storage", .string("file")),
+      ("discard", .string(refusesExcess ? "new" : "old")),
       ("max_age", maxAge.map { .nanoseconds($0) }), ("num_replicas", .integer(replicas)),
     ]).replacing(needs)
   }

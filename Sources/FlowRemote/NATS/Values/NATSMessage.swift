@@ -81,6 +81,23 @@ extension ByteString {
 }
 
 extension ByteString {
+  /// The text with the bytes that a mark and two hexadecimal digits stand for; nil for a wrong form.
+  package init?(_ text: ArraySlice<UInt8>, decoding mark: Unicode.Scalar) {
+    var bytes: [UInt8] = []
+    var rest = text
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: mark) else {
+        bytes.append(byte)
+        continue
+      }
+      let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+      guard digits.count == 2 else { return nil }
+      bytes.append(UInt8(digits[0] << 4 | digits[1]))
+      rest = rest.dropFirst(2)
+    }
+    self.init(bytes)
+  }
+
   /// A random text that nobody else has: 32 hexadecimal digits.
   package static var unique: ByteString {
     "\(UInt64.random(in: 0 ... .max).hexadecimal)\(UInt64.random(in: 0 ... .max).hexadecimal)"

@@ -11,7 +11,7 @@ package struct NATSSettings: Sendable {
   package private(set) var isEncrypted = false
 
   /// The port of a URL without one.
-  private static let usualPort = 4222
+  private static let usualPort: UInt16 = 4222
   private static let mostServers = 64
 
   /// Reads the URLs of servers of one cluster, separated by commas: `nats://host`, `tls://host:port`,
@@ -31,19 +31,16 @@ package struct NATSSettings: Sendable {
 
   /// The servers for error messages.
   package var place: ByteString {
-    servers.map(\.url).reduce("") { $0.isEmpty ? $1 : $0 + "," + $1 }
+    servers.map(\.url).joined(separator: ",")
   }
 
   private mutating func add(_ url: ByteString) throws(FlowError) {
-    guard let parts = Server(url) else { throw Self.wrongForm(url) }
-    if let port = parts.wrongPort {
-      throw .usage("the port of a URL is a number from 1 to 65535, not '\(port)'")
-    }
-    if parts.isEncrypted { isEncrypted = true }
-    servers.append(parts)
-    guard let first = parts.user else { return }
+    let server = try Server(url)
+    if server.isEncrypted { isEncrypted = true }
+    servers.append(server)
+    guard let first = server.user else { return }
     let others = (token, user, password)
-    if let second = parts.password {
+    if let second = server.password {
       (token, user, password) = (nil, first, second)
     } else {
       (token, user, password) = (first, nil, nil)
@@ -65,94 +62,58 @@ package struct NATSSettings: Sendable {
 
   /// A server, by the parts of its URL.
   package struct Server: Sendable {
-    private(set) var isEncrypted = false
+    let isEncrypted: Bool
     /// Of IPv6 with its brackets.
-    package private(set) var host: ByteString = ""
-    private var port = NATSSettings.usualPort
-    /// The digits of a port that can't be one.
-    fileprivate var wrongPort: ByteString?
+    package let host: ByteString
+    private let port: UInt16
+    /// The URL as it was given, up to the host.
+    private let start: ByteString
     /// Decoded.
-    fileprivate var user: ByteString?
-    fileprivate var password: ByteString?
+    fileprivate let user: ByteString?
+    fileprivate let password: ByteString?
 
     /// The host with the port.
     package var place: ByteString { "\(host):\(port)" }
     /// The URL without user and password: `nats://host:port` or `tls://host:port`.
     package var url: ByteString { "\(isEncrypted ? "tls" : "nats")://\(place)" }
+    /// The URL with the user, and with another port.
+    package func url(port: Int) -> ByteString { "\(start)\(host):\(port)" }
 
-    fileprivate init?(_ url: ByteString) {
-      var rest = url.bytes[...]
-      if rest.hasPrefix("nats://") {
-        rest = rest.dropFirst(7)
-      } else if rest.hasPrefix("tls://") {
-        rest = rest.dropFirst(6)
-        isEncrypted = true
-      } else {
-        return nil
-      }
+    fileprivate init(_ url: ByteString) throws(FlowError) {
+      isEncrypted = url.hasPrefix("tls://")
+      guard isEncrypted || url.hasPrefix("nats://") else { throw wrongForm(url) }
+      var rest = url.bytes.dropFirst(isEncrypted ? 6 : 7)
       if rest.last == UInt8(ascii: "/") { rest = rest.dropLast() }
+      var credentials: [ByteString] = []
       if let at = rest.lastIndex(of: UInt8(ascii: "@")) {
-        guard readUser(rest[..<at]) else { return nil }
+        let parts = rest[..<at].split(at: ":", maxSplits: 1)
+        credentials = parts.compactMap { ByteString($0, decoding: "%") }
+        guard credentials.count == parts.count, !credentials[0].isEmpty,
+          !credentials.contains(where: { $0.bytes.contains(0) })
+        else {
+          throw wrongForm(url)
+        }
         rest = rest[(at + 1)...]
       }
-      guard readHost(rest) else { return nil }
-    }
-
-    private mutating func readUser(_ text: ArraySlice<UInt8>) -> Bool {
-      let parts = text.split(at: ":", maxSplits: 1)
-      guard let first = Self.decoded(parts[0]), !first.isEmpty else { return false }
-      user = first
-      if parts.count == 1 { return true }
-      password = Self.decoded(parts[1])
-      return password != nil
-    }
-
-    private mutating func readHost(_ text: ArraySlice<UInt8>) -> Bool {
-      var name = text
-      var digits: ArraySlice<UInt8>?
-      let colon = UInt8(ascii: ":")
-      if text.first == UInt8(ascii: "[") {
-        guard let end = text.firstIndex(of: UInt8(ascii: "]")) else { return false }
-        name = text[...end]
-        let rest = text[(end + 1)...]
-        if !rest.isEmpty {
-          guard rest.first == colon else { return false }
-          digits = rest.dropFirst()
-        }
-      } else if let place = text.firstIndex(of: colon) {
-        name = text[..<place]
-        digits = text[(place + 1)...]
-      }
-      let isName = name.allSatisfy {
-        $0 > 0x20 && $0 != 0x7F && $0 != 0x2F && $0 != 0x3F && $0 != 0x23
-      }
-      guard !name.isEmpty, isName else { return false }
+      user = credentials.first
+      password = credentials.count > 1 ? credentials[1] : nil
+      start = ByteString(url.bytes[..<rest.startIndex])
+      let isIPv6 = rest.first == UInt8(ascii: "[")
+      let bracket = isIPv6 ? rest.firstIndex(of: UInt8(ascii: "]")) : rest.startIndex
+      guard let bracket else { throw wrongForm(url) }
+      let colon = rest[bracket...].firstIndex(of: UInt8(ascii: ":")) ?? rest.endIndex
+      let (name, digits) = (rest[..<colon], rest[colon...].dropFirst())
+      let isName = name.allSatisfy { $0 > 0x20 && $0 != 0x7F && !"/?#".bytes.contains($0) }
+      guard isName, !name.isEmpty, !isIPv6 || name.last == UInt8(ascii: "]"),
+        digits.isEmpty == (colon == rest.endIndex), digits.allSatisfy(\.isDigit)
+      else { throw wrongForm(url) }
       host = ByteString(name)
-      guard let digits else { return true }
-      guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return false }
-      if let number = UInt16(String(decoding: digits, as: UTF8.self)), number > 0 {
-        port = Int(number)
-      } else {
-        wrongPort = ByteString(digits)
+      let number = digits.isEmpty ? usualPort : UInt16(String(decoding: digits, as: UTF8.self))
+      guard let number, number > 0 else {
+        throw .usage(
+          "the port of a URL is a number from 1 to 65535, not '\(ByteString(digits))'")
       }
-      return true
-    }
-
-    /// The text with the bytes that `%` and two digits stand for; nil for a wrong form, and for a NUL byte.
-    private static func decoded(_ text: ArraySlice<UInt8>) -> ByteString? {
-      var bytes: [UInt8] = []
-      var rest = text
-      while let byte = rest.popFirst() {
-        guard byte == UInt8(ascii: "%") else {
-          bytes.append(byte)
-          continue
-        }
-        let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
-        guard digits.count == 2 else { return nil }
-        bytes.append(UInt8(digits[0] << 4 | digits[1]))
-        rest = rest.dropFirst(2)
-      }
-      return bytes.allSatisfy { $0 != 0 } ? ByteString(bytes) : nil
+      port = number
     }
   }
 }
