@@ -61,7 +61,7 @@ let package = Package(
     .target(name: "CCurl", dependencies: ["CFlowSystem"], cSettings: strictC),
     // SQLite, opened at the first kept run: its functions for Swift.
     .target(name: "CSQLite", cSettings: strictC),
-    // libnats, opened at the first connection: its functions and callbacks for Swift.
+    // libnats, opened at the first connection: its functions for Swift.
     .target(name: "CNats", dependencies: ["CFlowSystem"], cSettings: strictC),
     // Strings of bytes: the one text type of all other targets.
     .target(name: "FlowBytes", swiftSettings: strict),

@@ -11,7 +11,7 @@ final class RemoteHandout {
   /// The number of the connection by which the message is known to be in the queue.
   private var connection: Int
   /// Sends to the queue, once the message is known to be there by another connection.
-  private var waiting: (() throws -> Void)?
+  private var waiting: JetStreamMessage.Outcome?
   /// How many jobs it has.
   let count: Int
   /// How many of them haven't ended.
@@ -28,36 +28,35 @@ final class RemoteHandout {
 
   /// Extends the lease.
   func extend() {
-    if !isOver { send { [message] in try message.inProgress() } }
+    if !isOver { send(.inProgress) }
   }
 
   /// A job has ended, and the script has its last report: the queue may forget the message after the last one.
   func ended() {
     left -= 1
-    if left <= 0 { end { [message] in try message.ack() } }
+    if left <= 0 { end(.done) }
   }
 
   /// Removes it from the queue: nobody needs it.
-  func drop() { end { [message] in try message.term() } }
+  func drop() { end(.dropped) }
 
   /// Lets the server hand it out again.
-  func giveBack() { end { [message] in try message.nak() } }
+  func giveBack() { end(.refused) }
 
-  private func end(_ action: @escaping () throws -> Void) {
+  private func end(_ outcome: JetStreamMessage.Outcome) {
     if isOver { return }
     isOver = true
-    send(action)
+    send(outcome)
   }
 
   /// Sends something about the message; if it doesn't arrive, the message comes again. After a new connection the message
   /// has to be there still.
-  private func send(_ action: @escaping () throws -> Void) {
+  private func send(_ outcome: JetStreamMessage.Outcome) {
     if queue.connection.isConnected, queue.connection.number == connection {
-      try? action()
-      return
+      return message.tell(outcome)
     }
     let isAsked = waiting != nil
-    waiting = action
+    waiting = outcome
     if isAsked { return }
     queue.connection.perform { [self] in
       var (number, isThere) = (0, false)
@@ -67,8 +66,8 @@ final class RemoteHandout {
         isThere = await queue.has(message)
       } while !queue.connection.isConnected || queue.connection.number != number
       connection = number
-      let action = waiting.take()
-      if isThere { try action?() } else { isOver = true }
+      let outcome = waiting.take()
+      if !isThere { isOver = true } else if let outcome { message.tell(outcome) }
     }
   }
 }

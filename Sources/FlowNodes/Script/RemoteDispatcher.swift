@@ -429,8 +429,7 @@ final class RemoteDispatcher {
         if take(RemoteReport.readAll(bytes), message) { return }
         queue.release(message)
       }
-      // An acknowledgement that doesn't arrive is sent after the next hand-out.
-      try? message.ack()
+      message.tell(.done)
     }
   }
 

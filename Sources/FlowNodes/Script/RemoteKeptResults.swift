@@ -67,8 +67,7 @@ final class RemoteKeptResults {
       entry.count -= 1
       guard entry.count == 0 else { continue }
       queue?.release(entry.message)
-      // One that doesn't arrive is sent after the next hand-out.
-      try? entry.message.ack()
+      entry.message.tell(.done)
     }
   }
 
@@ -80,7 +79,7 @@ final class RemoteKeptResults {
     // A message has reports about several jobs.
     let entries = Dictionary(
       held.values.joined().map { (ObjectIdentifier($0), $0) }, uniquingKeysWith: { $1 })
-    for entry in entries.values { try? entry.message.inProgress() }
+    for entry in entries.values { entry.message.tell(.inProgress) }
   }
 
   // MARK: Of earlier processes

@@ -50,17 +50,17 @@ package struct JetStreamMessage {
 
   // MARK: Acknowledgement
 
-  /// Acknowledges it; the server doesn't confirm that.
-  package func ack() throws(FlowError) { try send("+ACK") }
+  /// The outcome of a delivery.
+  package enum Outcome: ByteString {
+    case done = "+ACK"
+    /// It is to be delivered again, at once.
+    case refused = "-NAK"
+    /// The time begins again after which it would be delivered again.
+    case inProgress = "+WPI"
+    /// It isn't delivered again, although it wasn't handled.
+    case dropped = "+TERM"
+  }
 
-  /// Has it delivered again, at once.
-  package func nak() throws(FlowError) { try send("-NAK") }
-
-  /// Begins the time again after which it would be delivered again.
-  package func inProgress() throws(FlowError) { try send("+WPI") }
-
-  /// Ends its deliveries without success.
-  package func term() throws(FlowError) { try send("+TERM") }
-
-  private func send(_ text: ByteString) throws(FlowError) { try connection.publish(reply, text) }
+  /// Tells the server, which doesn't confirm that: without it the message is delivered again.
+  package func tell(_ outcome: Outcome) { try? connection.publish(reply, outcome.rawValue) }
 }
