@@ -2,6 +2,8 @@
 struct MemberPool {
   /// All members, each at its `memberSlot`; nil where one has been released.
   private var executions: ContiguousArray<Execution?> = []
+  /// The places where one has been released.
+  private var free: ContiguousArray<Int> = []
   /// Members that don't execute, for the next items. (Each is also in `executions`, which retains
   /// it.)
   private var idle: ContiguousArray<Unmanaged<Execution>> = []
@@ -54,8 +56,13 @@ struct MemberPool {
   mutating func add(_ member: Execution) -> Unmanaged<Execution> {
     count &+= 1
     member.isExecuting = true
-    member.memberSlot = executions.count
-    executions.append(member)
+    if let slot = free.popLast() {
+      member.memberSlot = slot
+      executions[slot] = member
+    } else {
+      member.memberSlot = executions.count
+      executions.append(member)
+    }
     return .passUnretained(member)
   }
 
@@ -70,13 +77,16 @@ struct MemberPool {
     } else {
       // Released soon, while its memory is in the cache.
       leaving = executions[member.memberSlot].take()
+      free.append(member.memberSlot)
     }
   }
 
   /// Releases members that don't execute.
   mutating func removeIdle() {
     for member in idle {
-      executions[member.lend { $0.memberSlot }] = nil
+      let slot = member.lend { $0.memberSlot }
+      executions[slot] = nil
+      free.append(slot)
     }
     idle = []
     leaving = nil
@@ -86,6 +96,7 @@ struct MemberPool {
   mutating func removeAll() -> [Execution] {
     defer {
       executions = []
+      free = []
       idle = []
       leaving = nil
       count = 0

@@ -18,6 +18,8 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   private static let mostIdle = 32
   /// How many ops, and items of groups, execute, if `maxConcurrent` limits them.
   @exclusivity(unchecked) private var used = 0
+  /// The members that execute groups, in the order of their steps, if `maxConcurrent` limits their items.
+  private var groups: ContiguousArray<Execution> = []
   /// Whether a failure stops nothing.
   private let keepsGoing: Bool
   /// The errors that have stopped nothing, in the order of the ends.
@@ -75,7 +77,6 @@ final class ParallelExecution: MemberGroup, StreamGraph {
       progress.hasReady && hasRoom
     } _: {
       guard let number = progress.start() else { return nil }
-      if isLimited, !steps[number].isGroup { used += 1 }
       let member = member(for: number)
       member.lend {
         streams?.passReaders(to: number, $0.bucket)
@@ -83,6 +84,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
           steps[number].op, policy: steps[number].policy, scope: scope,
           position: position &+ UInt32(truncatingIfNeeded: number), index: 0)
         if graph != nil, !isPlain(number) { $0.prepareStep() }
+        if isLimited { takeSlot(for: $0) }
       }
       return member
     }
@@ -135,13 +137,28 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   /// An item of a group, which is a step, starts.
   func takeSlot() { used += 1 }
 
+  /// A step starts.
+  private func takeSlot(for member: Execution) {
+    guard steps[step(of: member)].isGroup else { return takeSlot() }
+    groups.append(member)
+    groups.sort { $0.position < $1.position }
+  }
+
+  /// A step has ended.
+  private func giveSlot(of member: Execution) {
+    let number = step(of: member)
+    if steps[number].isGroup { return groups.removeAll { $0 === member } }
+    if streamSlots.end(number) { used += 1 }
+    slotIsFree()
+  }
+
   /// An op or item has ended: ops and groups that waited for its slot continue.
   func slotIsFree() {
     used -= 1
     guard isLimited else { return }
     while hasRoom, let next = streamSlots.next() { resumes(next.step, next.wait) }
     schedule()
-    for member in members {
+    for member in groups {
       if let child = member.child, child.needsSlots { child.schedule() }
     }
   }
@@ -221,10 +238,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   override func memberEnded(_ member: Execution, _ error: FlowError?) {
     let number = step(of: member)
-    if isLimited, !steps[number].isGroup {
-      if streamSlots.end(number) { used += 1 }
-      slotIsFree()
-    }
+    if isLimited { giveSlot(of: member) }
     if let error { noteFailure(number, error) }
     if streams != nil { endStreams(of: number, member, error) }
     if let graph { unretained(graph) { $0.takeOutputs(of: number, from: member, into: parent) } }
@@ -266,6 +280,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   override func abandon() {
     _ = pool.removeAll()
+    groups = []
     streams?.close()
     isScheduled = true
   }
