@@ -408,25 +408,35 @@ public final class DataBucket {
 
 /// Keys whose values a bucket doesn't see in those above it. Buckets share it.
 final class DataMask {
-  private let hidden: Set<DataKey>
-  private let shown: Set<DataKey>
+  private let hidden: [DataKey: Int]
+  /// In the order of their numbers.
+  private let shown: ArraySlice<DataKey>
 
-  /// Hides keys but for some of them.
-  init(_ hidden: Set<DataKey>, except shown: Set<DataKey> = []) {
+  /// Hides the keys of a dictionary but for some of them, which are in the order of their numbers.
+  init(_ hidden: [DataKey: Int], except shown: ArraySlice<DataKey> = []) {
     self.hidden = hidden
     self.shown = shown
   }
 
-  func hides(_ key: DataKey) -> Bool { hidden.contains(key) && !shown.contains(key) }
+  func hides(_ key: DataKey) -> Bool { hidden[key] != nil && !shows(key) }
 
   /// A mask that hides one of the keys that this one shows.
-  func hiding(_ key: DataKey) -> DataMask { DataMask(hidden, except: shown.subtracting([key])) }
+  func hiding(_ key: DataKey) -> DataMask {
+    DataMask(hidden, except: ArraySlice(shown.filter { $0 != key }))
+  }
 
   /// Whether it is one of the keys that aren't hidden.
-  func shows(_ key: DataKey) -> Bool { shown.contains(key) }
+  func shows(_ key: DataKey) -> Bool {
+    var (low, high) = (shown.startIndex, shown.endIndex)
+    while low < high {
+      let middle = (low + high) / 2
+      if shown[middle].id < key.id { low = middle + 1 } else { high = middle }
+    }
+    return low < shown.endIndex && shown[low] == key
+  }
 
   /// The hidden keys.
-  var all: Set<DataKey> { hidden.subtracting(shown) }
+  var all: Set<DataKey> { Set(hidden.keys).subtracting(shown) }
 }
 
 // MARK: - Typed access for Swift

@@ -141,8 +141,11 @@ public final class Graph: Flow {
       let place = blueprint.steps.count
       var dispatcher: GroupDispatcher?
       if case .group(let group) = step.kind { dispatcher = group }
+      let isFlow = step.op.isFlow
+      var data = isFlow ? StepData(declaredBy: step.op, dispatcher) : StepData(step, nil)
+      if condition != nil { data.takeLists() }
       blueprint.graph?.add(
-        step.op.name, StepData(declaredBy: step.op, dispatcher), after: others, buffer: buffer)
+        step.op.name, data, isFlow: isFlow, after: others, buffer: buffer)
       if let condition { blueprint.conditions[place] = condition }
       blueprint.append(step)
     }
@@ -184,11 +187,11 @@ extension Blueprint {
     guard let graph else { return nil }
     let changes = FlowSnapshot.number(of: snapshot)
     if let plan = graph.plan(at: changes) { return plan }
-    var data: ContiguousArray<StepData> = []
-    data.reserveCapacity(steps.count)
-    // Without a copy of the steps, which are large.
-    for place in steps.indices { data.append(StepData(steps[place], snapshot)) }
-    for place in conditions.keys { data[place].takeLists() }
+    var data = graph.data
+    for place in graph.flows {
+      data[place] = StepData(steps[place], snapshot)
+      if conditions[place] != nil { data[place].takeLists() }
+    }
     let made = GraphPlan(data, graph) { steps[$0].op.name }
     self.graph?.note(made, at: changes)
     return made

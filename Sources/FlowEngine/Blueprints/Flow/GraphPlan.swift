@@ -58,6 +58,12 @@ struct GraphShape {
   private(set) var places: [ByteString: Int] = [:]
   /// The steps that give keys, as far as their declarations say it.
   private(set) var givers: [ByteString: ByteString] = [:]
+  /// The needs and gives of each step; of flows, which change, only what they declare.
+  private(set) var data: ContiguousArray<StepData> = []
+  /// The steps that are flows.
+  private(set) var flows: ContiguousArray<Int> = []
+  /// Whether steps need or give keys.
+  private(set) var hasData = false
   private var known: (plan: GraphPlan, changes: UInt64)?
 
   init(maxConcurrent: Int?, keepsGoing: Bool) {
@@ -67,9 +73,12 @@ struct GraphShape {
 
   /// Adds the next step.
   mutating func add(
-    _ name: ByteString, _ data: StepData, after others: [ByteString], buffer: Int?
+    _ name: ByteString, _ data: StepData, isFlow: Bool, after others: [ByteString], buffer: Int?
   ) {
     let position = after.count
+    self.data.append(data)
+    if isFlow { flows.append(position) }
+    if isFlow || !data.needs.isEmpty || !data.gives.isEmpty { hasData = true }
     after.append(others.map { Before(name: $0, step: places[$0]) })
     if let buffer { buffers[position] = min(max(1, buffer), 1 << 40) }
     places[name] = position
@@ -143,7 +152,9 @@ final class GraphPlan {
     firstWaits[step]..<firstWaits[step] + waits[step]
   }
   /// The steps, each after those for which it waits; those of a circle are missing.
-  let order: ContiguousArray<Int>
+  var order: ContiguousArray<Int> { sorted ?? ContiguousArray(data.indices) }
+  /// nil if that is the order in which they were added.
+  private let sorted: ContiguousArray<Int>?
   private(set) lazy var byLevels = sortedByLevels()
   /// How many steps come one after another before each one. A step that takes items while another one writes them comes
   /// with that one.
@@ -160,41 +171,62 @@ final class GraphPlan {
   /// The keys on a loop.
   final class Keys {
     fileprivate let table: KeyTable
+    /// The step that gives a key.
     let givers: [DataKey: Int]
-    let given: Set<DataKey>
-    /// The keys that each step needs of others.
-    let needs: ContiguousArray<[DataKey]>
-    let gives: ContiguousArray<[DataKey]>
+    /// The keys that each step needs of others, in the order of their numbers, and those that it gives.
+    let needs, gives: Lists
     /// Of each step that has started, the keys of others that it doesn't see.
     private var masks: ContiguousArray<DataMask?>
 
     fileprivate init(_ plan: GraphPlan, _ table: KeyTable) {
       self.table = table
-      givers = Dictionary(
-        plan.givers.map { (table.intern($0.key), $0.value) },
-        uniquingKeysWith: { first, _ in first })
-      given = Set(givers.keys)
-      if given.isEmpty {
-        (needs, gives, masks) = ([], [], [])
-        return
+      var givers: [DataKey: Int] = [:]
+      givers.reserveCapacity(plan.givers.count)
+      var (needs, gives) = (Lists(), Lists())
+      for step in plan.givers.isEmpty ? 0..<0 : plan.data.indices {
+        gives.append(plan.data[step].gives.sorted().map { table.intern($0) })
+        for key in gives[step] { givers[key] = step }
       }
-      needs = ContiguousArray(
-        plan.data.map { step in
-          if step.needs.isEmpty { return [] }
-          return step.needs.keys.filter { plan.givers[$0] != nil }.sorted().map { table.intern($0) }
-        })
-      gives = ContiguousArray(
-        plan.data.map { $0.gives.isEmpty ? [] : $0.gives.sorted().map { table.intern($0) } })
-      masks = ContiguousArray(repeating: nil, count: needs.count)
+      for step in gives.indices {
+        let keys = plan.data[step].needs.keys.sorted().map { table.intern($0) }
+        needs.append(keys.filter { givers[$0] != nil }.sorted { $0.id < $1.id })
+      }
+      masks = ContiguousArray(repeating: nil, count: gives.indices.count)
+      (self.givers, self.needs, self.gives) = (givers, needs, gives)
+    }
+
+    /// A list of keys for each step.
+    struct Lists {
+      private var keys: [DataKey] = []
+      private var ends: ContiguousArray<Int> = []
+
+      var indices: Range<Int> { ends.indices }
+
+      subscript(step: Int) -> ArraySlice<DataKey> {
+        keys[(step > 0 ? ends[step - 1] : 0)..<ends[step]]
+      }
+
+      fileprivate mutating func append(_ list: [DataKey]) {
+        keys += list
+        ends.append(keys.count)
+      }
+    }
+
+    /// A key that a bucket has although a step gives it: the first by name.
+    func given(in bucket: DataBucket) -> (key: ByteString, giver: Int)? {
+      if givers.isEmpty { return nil }
+      return bucket.visibleEntries.compactMap { entry, _ in
+        givers[entry.key].map { (table.name(of: entry.key), $0) }
+      }.min { $0.0 < $1.0 }
     }
 
     /// Hides from a step the keys of others that it doesn't need, and those of its needs that are `absent`.
     func mask(of step: Int, absent: Set<DataKey>) -> DataMask {
       if !absent.isEmpty, needs[step].contains(where: { absent.contains($0) }) {
-        return DataMask(given, except: Set(needs[step].filter { !absent.contains($0) }))
+        return DataMask(givers, except: ArraySlice(needs[step].filter { !absent.contains($0) }))
       }
       if let known = masks[step] { return known }
-      let made = DataMask(given, except: Set(needs[step]))
+      let made = DataMask(givers, except: needs[step])
       masks[step] = made
       return made
     }
@@ -215,7 +247,7 @@ final class GraphPlan {
     var problem: ByteString?
     self.data = data
     var givers: [ByteString: Int] = [:]
-    for place in data.indices where !data[place].gives.isEmpty {
+    for place in shape.hasData ? data.indices : 0..<0 where !data[place].gives.isEmpty {
       for key in data[place].gives.sorted() {
         if let other = givers.updateValue(place, forKey: key) {
           problem = problem ?? "[\(name(place))] gives <\(key)>, as [\(name(other))] does"
@@ -233,13 +265,14 @@ final class GraphPlan {
     firstWaits.reserveCapacity(data.count)
     for place in data.indices {
       firstWaits.append(edges.count)
-      let needs = data[place].needs
-      for (key, isOptional) in needs.isEmpty ? [] : needs.sorted(by: { $0.key < $1.key }) {
-        guard let giver = givers[key], giver != place else { continue }
-        edges.append(
-          Edge(
-            from: giver, to: place, key: key, isOptional: isOptional,
-            passesItems: data[giver].passes(key) && data[place].takes(key)))
+      if shape.hasData, !data[place].needs.isEmpty {
+        for (key, isOptional) in data[place].needs.sorted(by: { $0.key < $1.key }) {
+          guard let giver = givers[key], giver != place else { continue }
+          edges.append(
+            Edge(
+              from: giver, to: place, key: key, isOptional: isOptional,
+              passesItems: data[giver].passes(key) && data[place].takes(key)))
+        }
       }
       for target in shape.after[place] {
         if let other = target.step ?? shape.places[target.name] {
@@ -252,7 +285,7 @@ final class GraphPlan {
       waits.append(edges.count - firstWaits[place])
     }
     GraphStreamPlan.mark(&edges, data)
-    let streams = GraphStreamPlan.streams(in: edges, data)
+    let streams = shape.hasData ? GraphStreamPlan.streams(in: edges, data) : []
     for number in edges.indices where edges[number].passesItems {
       edges[number].isStream = edges[number].key.map { streams.contains($0) } ?? false
     }
@@ -261,9 +294,10 @@ final class GraphPlan {
     self.edges = edges
     successors = EdgeNumbers(edges, count: data.count)
     (self.waits, self.firstWaits) = (waits, firstWaits)
-    order = Self.sorted(edges, successors, waits)
-    if order.count < data.count, problem == nil {
-      problem = Self.circle(edges, data.indices.map(name), known: Set(order))
+    sorted =
+      edges.allSatisfy { $0.from < $0.to } ? nil : Self.sorted(edges, successors, waits)
+    if let sorted, sorted.count < data.count, problem == nil {
+      problem = Self.circle(edges, data.indices.map(name), known: Set(sorted))
     }
     self.problem = problem
   }
@@ -292,7 +326,6 @@ final class GraphPlan {
   private static func sorted(
     _ edges: ContiguousArray<Edge>, _ successors: EdgeNumbers, _ missing: ContiguousArray<Int>
   ) -> ContiguousArray<Int> {
-    if edges.allSatisfy({ $0.from < $0.to }) { return ContiguousArray(missing.indices) }
     var missing = missing
     var order: ContiguousArray<Int> = []
     order.reserveCapacity(missing.count)
@@ -380,9 +413,8 @@ struct GraphProgress {
   }
 
   private let plan: GraphPlan?
-  private let hasPlan: Bool
   private let count: Int
-  /// The next of the steps that a list without a plan starts.
+  /// The next of the steps that wait for nothing, in the order in which they were added; all are ready, besides `ready`.
   private var next = 0
   /// How many steps have started.
   private var started = 0
@@ -398,11 +430,21 @@ struct GraphProgress {
 
   init(count: Int, _ plan: GraphPlan?, ways: ContiguousArray<Double> = []) {
     self.plan = plan
-    hasPlan = plan != nil
     self.count = count
     self.ways = ways
     missing = plan?.waits ?? []
-    if plan != nil { for step in missing.indices where missing[step] == 0 { push(step) } }
+    if ways.isEmpty {
+      skipWaiting()
+    } else {
+      for step in missing.indices where missing[step] == 0 { push(step) }
+      next = count
+    }
+  }
+
+  /// Moves `next` to a step that waits for nothing.
+  private mutating func skipWaiting() {
+    guard let plan else { return }
+    while next < count, plan.waits[next] > 0 { next += 1 }
   }
 
   /// Whether a ready step starts before another one.
@@ -412,20 +454,19 @@ struct GraphProgress {
   }
 
   /// Whether steps remain that haven't started.
-  var hasMore: Bool { hasPlan ? started < count : next < count }
+  var hasMore: Bool { started < count }
 
   /// Whether a step can start.
-  var hasReady: Bool { hasPlan ? !ready.isEmpty : next < count }
+  var hasReady: Bool { next < count || !ready.isEmpty }
 
   /// Takes the ready step that was added first; nil when there is none.
   mutating func start() -> Int? {
-    if hasPlan {
-      started += 1
-      return popReady()
-    }
-    guard next < count else { return nil }
+    started += 1
+    guard next < count, ready.isEmpty || next < ready[0] else { return popReady() }
+    let step = next
     next += 1
-    return next - 1
+    skipWaiting()
+    return step
   }
 
   /// A step has ended.

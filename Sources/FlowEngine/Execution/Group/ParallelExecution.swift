@@ -400,21 +400,22 @@ private final class GraphData {
 
   /// Whether a step needs a key of others.
   func isNeeded(_ key: DataKey, by step: Int) -> Bool {
-    !keys.given.isEmpty && keys.mask(of: step, absent: []).shows(key)
+    !keys.givers.isEmpty && keys.mask(of: step, absent: []).shows(key)
   }
 
   /// Hides from a step what others give and it doesn't need; nil if there is nothing to hide.
   func mask(of step: Int) -> DataMask? {
-    keys.given.isEmpty ? nil : keys.mask(of: step, absent: absent)
+    keys.givers.isEmpty ? nil : keys.mask(of: step, absent: absent)
   }
 
   /// The data of a step: what it needs of others, and what all see; nil if it sees all.
   func data(for step: Int) -> DataBucket? {
     if isKept {
       let made = DataBucket(keys: outer.keys, parent: outer)
-      made.hide(DataMask(keys.given))
-      let needs = keys.given.isEmpty ? [] : keys.needs[step]
-      for key in needs where given.contains(key) { made.copy(key, from: outer) }
+      made.hide(DataMask(keys.givers))
+      for key in keys.givers.isEmpty ? [] : keys.needs[step] where given.contains(key) {
+        made.copy(key, from: outer)
+      }
       return made
     }
     guard let mask = mask(of: step) else { return nil }
@@ -426,7 +427,7 @@ private final class GraphData {
   /// Takes what a step has given.
   @inline(__always)
   func takeOutputs(of step: Int, from member: Execution, into parent: Execution) {
-    if keys.given.isEmpty || keys.gives[step].isEmpty { return }
+    if keys.givers.isEmpty || keys.gives[step].isEmpty { return }
     takeSome(of: step, from: member, into: parent)
   }
 
@@ -448,6 +449,6 @@ private final class GraphData {
 
   /// A step isn't executed.
   func leavesOut(_ step: Int) {
-    if !keys.given.isEmpty { absent.formUnion(keys.gives[step]) }
+    if !keys.givers.isEmpty { absent.formUnion(keys.gives[step]) }
   }
 }

@@ -174,11 +174,11 @@ extension Execution {
     // Of a later attempt, earlier ones have given keys.
     let given =
       top == 0 && group == nil && frames[top].attempt.number == 1
-      ? plan?.givers.keys.sorted().first { bucket.has(loop.keys.intern($0)) } : nil
+      ? plan?.keys(of: loop.keys).given(in: bucket) : nil
     var problem = plan?.problem
-    if let given, let giver = plan?.givers[given] {
+    if let given {
       problem =
-        "<\(given)> is among the data given, but [\(blueprint.steps[giver].op.name)] gives it"
+        "<\(given.key)> is among the data given, but [\(blueprint.steps[given.giver].op.name)] gives it"
     }
     guard let plan, problem == nil else {
       lastError = attributed(.usage("graph '\(flow.name)': \(problem ?? "")"), to: top)

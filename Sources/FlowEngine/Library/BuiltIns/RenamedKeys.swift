@@ -57,7 +57,7 @@ package final class RenamedKeysBody: RenamingBody {
   package func start(_ context: OpContext) -> CallState {
     let outside = context.bucket
     let bucket = DataBucket(keys: outside.keys, parent: outside)
-    bucket.hide(DataMask(Set(names.keys.map { bucket.key($0) })))
+    bucket.hide(DataMask([:].merging(names.keys.map { (bucket.key($0), 0) }) { first, _ in first }))
     let gives = Set(wrapped.gives.map(\.name))
     let needs = Set(wrapped.needs.map(\.name))
     var given: [DataKey: FlowValue] = [:]

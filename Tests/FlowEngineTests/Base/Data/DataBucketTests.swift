@@ -124,7 +124,7 @@ struct DataBucketTests {
     let outer = DataBucket(keys: keys)
     for key in [hidden, shown, other] { outer.set(key, .integer(1)) }
     let inner = DataBucket(keys: keys, parent: outer)
-    for mask in [DataMask([hidden, shown], except: [shown]), DataMask([other])] {
+    for mask in [DataMask([hidden: 0, shown: 0], except: [shown]), DataMask([other: 0])] {
       inner.hide(mask)
       let visible = [hidden, shown, other].filter { !mask.hides($0) }
       #expect([hidden, shown, other].filter { inner.get($0) != nil } == visible)
