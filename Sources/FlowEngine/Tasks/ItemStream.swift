@@ -3,10 +3,11 @@
 /// Items that a writer passes to readers, a few at a time: each reader gets every item, and the slowest one holds the writer
 /// back. Confined to its loop's thread.
 package final class ItemStream {
+  /// How many may be unread before the writer waits.
+  private let limit: Int
+
   // Unchecked exclusivity: see HotPath.swift.
 
-  /// How many may be unread before the writer waits.
-  @exclusivity(unchecked) private var limit: Int
   /// The items that a reader hasn't read.
   @exclusivity(unchecked) private var items = FIFO<FlowValue>()
   /// How many all readers have read.
@@ -22,8 +23,6 @@ package final class ItemStream {
   /// Writers that wait, each for room for one item.
   @exclusivity(unchecked) private var waiting = FIFO<RoomWaiter>()
   @exclusivity(unchecked) private var isWaking = false
-  /// When a writer that is called for several items lets others run.
-  @exclusivity(unchecked) package var turnEnd: Int64 = .max
   /// All items, if a list is made of them at the end.
   @exclusivity(unchecked) private var all: ContiguousArray<FlowValue>?
   private let account: MemoryAccount?
@@ -58,15 +57,6 @@ package final class ItemStream {
   func roomForResults(besides begun: Int) -> Int {
     readers.isEmpty ? .max : limit + 1 - min(unread + begun, limit + 1)
   }
-
-  /// Sets how many may be unread before the writer waits.
-  func setLimit(_ limit: Int) {
-    self.limit = limit
-    wake()
-  }
-
-  /// Leaves less room, by one item.
-  func lowerLimit() { limit -= 1 }
 
   /// Adds an item.
   package func put(_ item: FlowValue) {
@@ -201,6 +191,12 @@ package final class ItemReader: StreamValue {
     return stream.hasEnded ? .end : .pending
   }
 
+  /// Takes the next item; nil if there is none now.
+  func nextItem() -> FlowValue? {
+    guard case .item(let item) = next() else { return nil }
+    return item
+  }
+
   /// Whether `next` has a result.
   package var hasNext: Bool { isClosed || stream.hasEnded || position < stream.count }
 
@@ -217,7 +213,6 @@ package final class ItemReader: StreamValue {
   package func close() {
     guard !isClosed else { return }
     isClosed = true
-    onChange = nil
     stream.remove(self)
   }
 
@@ -229,16 +224,22 @@ package final class ItemReader: StreamValue {
   package func plainCopy() -> PlainValue? { nil }
 }
 
+/// Calls for an item, until a deadline, once the one before has come; returns nil if the item comes later, or if none follows.
+package typealias ItemCall = (_ deadline: Int64) -> FlowValue?
+
 /// A value that gives items one after another, such as an iterator.
 package protocol ItemSequence: OpaqueValue {
-  /// Starts to write its items; the task ends when there are no more, or with the error of the iterator.
+  /// Prepares calls for its items.
   ///
   /// - Parameters:
-  ///   - stream: Gets the items. `hasRoom` says when to wait.
-  ///   - owner: The tasks that the writer belongs to.
+  ///   - owner: The tasks to which its code belongs.
   ///   - loop: The loop of the group.
-  /// - Returns: The task; nil if it isn't such a value.
-  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: FlowEventLoop) -> AnyFlowTask?
+  ///   - take: Called with each item that comes after the call for it has returned.
+  /// - Returns: The task, which ends after the last item or with an error of the code, and the call for the next item; nil
+  ///   if it isn't such a value.
+  func calls(
+    of owner: OwnedTasks, on loop: FlowEventLoop, _ take: @escaping (FlowValue) -> Void
+  ) -> (task: AnyFlowTask, call: ItemCall)?
 }
 
 extension FlowValue {
@@ -275,19 +276,48 @@ where Elements.Element: FlowValueConvertible {
 
   func plainCopy() -> PlainValue? { nil }
 
-  func write(to stream: ItemStream, of owner: OwnedTasks, on loop: FlowEventLoop) -> AnyFlowTask? {
+  func calls(
+    of owner: OwnedTasks, on loop: FlowEventLoop, _ take: @escaping (FlowValue) -> Void
+  ) -> (task: AnyFlowTask, call: ItemCall)? {
     let sequence = sequence
+    let calls = AsyncCalls()
     let task = loop.task {
       var iterator = sequence.makeAsyncIterator()
-      while let element = try await iterator.next(isolation: #isolation) {
-        if !stream.isRead { return }
-        stream.put(element.flowValue)
-        if stream.hasRoom { continue }
-        let hasRoom: Void? = await loop.value { ready in stream.whenRoom { ready(()) } }
-        if hasRoom == nil { return }
+      while await loop.value({ ready in calls.whenCalled { ready(true) } }) != nil,
+        let element = try await iterator.next(isolation: #isolation)
+      {
+        take(element.flowValue)
       }
     }
     owner.add(task)
-    return task
+    return (
+      task,
+      { _ in
+        calls.call()
+        return nil
+      }
+    )
+  }
+}
+
+/// The calls for the elements of an async sequence.
+private final class AsyncCalls {
+  private var isCalled = false
+  private var ready: (() -> Void)?
+
+  func call() {
+    isCalled = true
+    check()
+  }
+
+  func whenCalled(_ ready: @escaping () -> Void) {
+    self.ready = ready
+    check()
+  }
+
+  private func check() {
+    guard isCalled, let ready = ready.take() else { return }
+    isCalled = false
+    ready()
   }
 }

@@ -302,14 +302,6 @@ final class TurnWait: LuaWait {
   override var subject: String { "turn" }
 }
 
-/// The wait of an iterator for its group.
-protocol GroupWait: LuaWait {}
-
-extension Fiber {
-  /// Whether it waits until its group wants another item.
-  var waitsForGroup: Bool { !isFinished && !isRunning && wait is any GroupWait }
-}
-
 extension Fiber: ExecutingCode {
   var whereItWaits: ByteString? {
     // Without a wait it has returned just now, and may be released.
@@ -477,6 +469,20 @@ extension ScriptHost {
       return nil
     }
     return handle(outcome, .task(code), limits.deadline)
+  }
+
+  /// Calls a function for a task that does so many times.
+  ///
+  /// - Returns: Its result; nil if the task is notified of its end, now or, when the function waits, later.
+  func call(_ callback: LuaCallback, of code: ScriptTask, deadline: Int64) -> LuaValue? {
+    let outer = enter(code)
+    let limits = limits(deadline, grace: closeGrace(code.op?.grace))
+    let outcome = callback.start(
+      slot: 0, generation: 0, deadline: limits.deadline, grace: limits.grace)
+    current = outer
+    if case .returned(let value, _) = outcome { return value }
+    if let fiber = handle(outcome, .task(code), limits.deadline) { code.waits(in: fiber) }
+    return nil
   }
 
   /// Handles the outcome of a start; returns the coroutine if it waits.

@@ -4,7 +4,7 @@
 /// A task that settles with the outcome of a Lua function: a continuation, or a spawned function.
 /// The function runs as a coroutine, so it may wait.
 class ScriptTask: ContinuationTask<FlowValue> {
-  fileprivate final let host: ScriptHost
+  final let host: ScriptHost
 
   // Unchecked exclusivity, of these: only the loop's thread uses them, and no access lasts into a
   // call. There can be very many such tasks, so small fields are grouped.
@@ -27,7 +27,7 @@ class ScriptTask: ContinuationTask<FlowValue> {
   /// Makes a pending task; nil for the kind of task without a previous one.
   init(
     _ host: ScriptHost, _ kind: ContinuationKind?,
-    _ thread: ContinuationThread, _ function: consuming LuaUniqueReference
+    _ thread: ContinuationThread, _ function: consuming LuaUniqueReference?
   ) {
     self.host = host
     self.function = consume function
@@ -66,9 +66,14 @@ class ScriptTask: ContinuationTask<FlowValue> {
     guard let function = function.take(),
       let fiber = host.runFiber(function, of: self, after: source)
     else { return }
+    waits(in: fiber)
+  }
+
+  /// Its code waits for the first time.
+  final func waits(in fiber: Fiber) {
     self.fiber = fiber
     hold()
-    // It was stopped before its first wait.
+    // It was stopped before.
     if let stopError { fiber.cancel(stopError) }
   }
 
@@ -121,24 +126,27 @@ class ScriptTask: ContinuationTask<FlowValue> {
   final func ended(_ end: Fiber.End) {
     fiber = nil
     switch end {
-    case .returned(let value):
-      if case .reference = value, let next = host.task(in: value) {
-        if host.mayLackOutcomes, let problem = host.outcomeProblem(of: next, madeAt: origin) {
-          return failed(problem)
-        }
-        return follow(next)
-      }
-      keep(value: FlowValue(value))
-      returned()
+    case .returned(let value): take(value)
     case .failed(let error): failed(error)
     }
   }
 
-  final override func stopCode(_ error: FlowError) { fiber?.cancel(error) }
+  /// Takes what its function has returned.
+  func take(_ value: LuaValue) {
+    if case .reference = value, let next = host.task(in: value) {
+      if host.mayLackOutcomes, let problem = host.outcomeProblem(of: next, madeAt: origin) {
+        return failed(problem)
+      }
+      return follow(next)
+    }
+    keep(value: FlowValue(value))
+    returned()
+  }
+
+  override func stopCode(_ error: FlowError) { fiber?.cancel(error) }
 
   final override func stopStalledCode(_ error: FlowError) -> Bool {
-    // The group isn't stalled with its iterator, which waits for items of the group.
-    guard let fiber, !fiber.waitsForGroup else { return false }
+    guard let fiber else { return false }
     if wasAskedWhenStalled { fiber.close(error) } else { fiber.cancel(error) }
     wasAskedWhenStalled = true
     return true

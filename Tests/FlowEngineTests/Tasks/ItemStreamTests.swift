@@ -83,18 +83,6 @@ struct ItemStreamTests {
     #expect(readers[1].failure?.message == "gone")
   }
 
-  @Test("A greater limit lets writers that wait continue")
-  func greaterLimit() {
-    let stream = ItemStream(limit: 1)
-    let reader = stream.makeReader()
-    defer { reader.close() }
-    stream.put(.integer(1))
-    for number in 2...5 { stream.whenRoom { stream.put(.integer(Int64(number))) } }
-    stream.setLimit(3)
-    #expect(stream.unread == 3)
-    #expect(read(reader) == [1, 2, 3, 4, 5])
-  }
-
   @Test("The list of all items is there also without readers")
   func list() {
     let stream = ItemStream(limit: 1, collects: true)

@@ -17,3 +17,13 @@ end })
 flow.new("f"):add_grouped(StartOp, { input = "ns", max_concurrent = 16 }):run { ns = slow }
 check.same(first, { 1, 1 })
 check.equal(calls, 41)
+
+-- Others run while it is called, also if no item waits.
+local turns = 0
+local ticker = flow.spawn(function() while true do flow.sleep(0.0001) turns = turns + 1 end end)
+local QuickOp = flow.op("QuickOp", { needs = { n = "integer" }, run = function() end })
+calls = 0
+flow.new("f"):add_grouped(QuickOp, { input = "ns", max_concurrent = 16 }):run { ns = slow }
+check.equal(calls, 41)
+check.equal(turns > 10, true)
+ticker:cancel()

@@ -115,7 +115,8 @@ final class GroupExecution: MemberGroup {
 
   private func proceed(_ runner: LoopItemRunner) {
     let waits = startMembers {
-      (graph?.hasRoom ?? true) && (passed == nil || roomToPass(besides: runner.count) > 0)
+      feed?.endTurn()
+      return (graph?.hasRoom ?? true) && (passed == nil || roomToPass() > 0)
         && (isQueued ? queueAllowsStart(runner) : runner.count < limit)
     } _: {
       let member = isQueued ? startQueued(runner) : runner.startNext()
@@ -123,40 +124,34 @@ final class GroupExecution: MemberGroup {
       return member
     }
     guard waits else { return }
-    if let feed, stop == nil { look(at: feed, besides: runner.count) }
+    if let feed, !isFinished(feed, besides: runner.count) { return }
     guard runner.count == 0 else { return }
     if graph != nil || passed != nil, stop == nil, runner.hasNext { return }
-    if let feed, !isFinished(feed) { return }
     if stop != nil || queue?.timer == nil { finish() }
   }
 
-  /// Whether the iterator has ended, after all items that it has given.
-  private func isFinished(_ feed: ItemFeed) -> Bool {
-    if let stop { feed.close(stop.asReason) }
-    return feed.hasEnded
-  }
-
-  /// How many items of an iterator may be there that don't execute.
-  private func roomForItems(besides executing: Int) -> Int {
-    min(limit + 1 - executing, Self.mostWaiting)
-  }
-  private static let mostWaiting = 64
-
-  /// Fails if the iterator, or the writer of the stream, has; else lets it give more items.
+  /// Has the iterator called while items execute, and fails if it has failed, or the writer of the stream.
+  ///
+  /// - Returns: Whether it has ended, after all items that it has given.
   @inline(never)
-  private func look(at feed: ItemFeed, besides executing: Int) {
-    guard let (error, item) = feed.failure else {
-      return feed.setRoom(roomForItems(besides: executing))
+  private func isFinished(_ feed: ItemFeed, besides executing: Int) -> Bool {
+    // If its code ends meanwhile, nothing has to continue for that.
+    isScheduled = true
+    if stop == nil { feed.fetch() }
+    if stop == nil, let (error, item) = feed.failure {
+      let text: ByteString = "<\(dispatcher.input)> failed at item #\(item): \(error.message)"
+      stop = attributed(
+        error.with {
+          $0.message = text
+          $0.payload = nil
+        })
+      stopReason = .cancelled(reason: "group failed")
+      log(.groupStopped, .none)
     }
-    let text: ByteString = "<\(dispatcher.input)> failed at item #\(item): \(error.message)"
-    stop = attributed(
-      error.with {
-        $0.message = text
-        $0.payload = nil
-      })
-    stopReason = .cancelled(reason: "group failed")
-    log(.groupStopped, .none)
-    if executing > 0 { schedule() }
+    if let stop { feed.close(stop.asReason) }
+    isScheduled = false
+    if stopReason != nil, executing > 0 { schedule() }
+    return feed.hasEnded
   }
 
   /// Passes the result of an item on, after those of the items before it.
@@ -178,12 +173,16 @@ final class GroupExecution: MemberGroup {
     }
   }
 
-  /// How many more items may start, when so many execute, for the results that aren't read yet; the group continues when it
-  /// may start one.
-  private func roomToPass(besides executing: Int) -> Int {
-    guard let passed else { return .max }
-    let room = passed.roomForResults(besides: unpassed.count + executing)
-    if room > 0 || waitsForRoom { return room }
+  /// How many more items may start for the results that aren't read yet.
+  private var roomForResults: Int {
+    let executing = runner?.count ?? handout?.count ?? 0
+    return passed?.roomForResults(besides: unpassed.count + executing) ?? .max
+  }
+
+  /// As `roomForResults`, but the group continues when it may start an item.
+  private func roomToPass() -> Int {
+    let room = roomForResults
+    guard let passed, room <= 0, !waitsForRoom else { return room }
     waitsForRoom = true
     passed.whenRoom { [weak self] in
       self?.waitsForRoom = false
@@ -226,7 +225,7 @@ final class GroupExecution: MemberGroup {
     while stop == nil {
       let time = queue == nil ? 0 : loop.now()
       let executed = handout.executed
-      let room = passed == nil ? Int.max : roomToPass(besides: handout.count)
+      let room = roomToPass()
       if room <= 0 { break }
       let count = handout.startNext(atMost: min(queue?.available(at: time) ?? .max, room))
       queue?.starts(handout.executed - executed, at: time)
@@ -247,6 +246,7 @@ final class GroupExecution: MemberGroup {
   private func queueAllowsStart(_ runner: LoopItemRunner) -> Bool {
     guard let hasDue = queue?.hasDue else { return false }
     guard runner.count < limit || (hasDue && dispatcher.holdsSlots) else { return false }
+    feed?.fetch()
     let hasNew = runner.hasNext && runner.count < limit
     return isStart(queue?.nextAction(at: loop.now(), hasNew: hasNew))
   }
@@ -357,8 +357,7 @@ final class GroupExecution: MemberGroup {
     let list = ListSource(value, isSecret: isSecret)
     // An object that can be called may look like an empty list.
     if list?.count ?? 0 == 0 {
-      let room = roomForItems(besides: 0)
-      if let feed = ItemFeed(value, of: self, isSecret: isSecret, room: room, on: loop) {
+      if let feed = ItemFeed(value, of: self, isSecret: isSecret, on: loop) {
         return begin(feed)
       }
     }
@@ -606,8 +605,7 @@ final class GroupExecution: MemberGroup {
     if let feed, feed.failStalled() { return true }
     guard let handout else { return false }
     if !handout.failStalled() {
-      let waitsForReader = passed?.roomForResults(besides: unpassed.count + handout.count) == 0
-      guard stop == nil, onStreams || !waitsForReader else { return false }
+      guard stop == nil, onStreams || roomForResults > 0 else { return false }
       stop = .stalled(op: op.name)
     }
     schedule()
@@ -615,11 +613,11 @@ final class GroupExecution: MemberGroup {
   }
 
   override func abandon() {
+    isScheduled = true
     queue?.setTimer(nil)
     runner = nil
     handout = nil
     feed?.abandon()
-    isScheduled = true
   }
 
   // MARK: End

@@ -1,80 +1,121 @@
 /// Items that a group executes as they come: of an iterator, which is a task that belongs to the group, or of a stream of the
 /// graph around the group.
 final class ItemFeed: TaskOwner, TaskObserver {
-  private let reader: ItemReader
-  /// Set for an iterator.
-  private let stream: ItemStream?
+  /// Set for a stream of the graph.
+  private let reader: ItemReader?
   // Safe: the group holds it.
   private unowned(unsafe) let group: GroupExecution
   private let isSecret: Bool
   private lazy var tasks = OwnedTasks(of: self)
-  private var task: AnyFlowTask?
+
+  // Unchecked exclusivity: see HotPath.swift.
+
+  /// The task of an iterator, until it has ended, and the call for its next item.
+  @exclusivity(unchecked) private var task: AnyFlowTask?
+  @exclusivity(unchecked) private var callNext: ItemCall?
+  /// An item that the group hasn't taken.
+  @exclusivity(unchecked) private var ahead: FlowValue?
+  /// Whether the iterator was called, and its item hasn't come.
+  @exclusivity(unchecked) private var isCalled = false
+  /// When other jobs of the loop run, although the iterator could be called for another item, and whether that time has come.
+  @exclusivity(unchecked) private var turnEnd: Int64 = 0
+  @exclusivity(unchecked) private var isTurnOver = false
+  /// How many items the group has taken.
+  @exclusivity(unchecked) private(set) var count = 0
   /// Whether the group wants no more items.
   @exclusivity(unchecked) private var isClosed = false
   /// Why the iterator has failed.
   private var error: FlowError?
 
-  /// Makes the feed of a value, with room for so many items of an iterator; nil if the value gives no items one by one.
-  init?(
-    _ value: FlowValue, of group: GroupExecution, isSecret: Bool, room: Int, on loop: FlowEventLoop
-  ) {
+  /// Makes the feed of a value; nil if the value gives no items one by one.
+  init?(_ value: FlowValue, of group: GroupExecution, isSecret: Bool, on loop: FlowEventLoop) {
     guard case .opaque(let opaque) = value else { return nil }
     self.group = group
     self.isSecret = isSecret
-    if let passed = opaque as? ItemReader {
-      (reader, stream) = (passed, nil)
-    } else {
-      let own = ItemStream(limit: room, account: loop.engine.memory)
-      (reader, stream) = (own.makeReader(), own)
+    reader = opaque as? ItemReader
+    if let reader {
+      reader.onChange = { [unowned group] in group.schedule() }
+      return
     }
-    reader.onChange = { [unowned group] in group.schedule() }
-    guard let stream else { return }
-    guard let made = (opaque as? any ItemSequence)?.write(to: stream, of: tasks, on: loop) else {
-      reader.close()
-      return nil
+    let calls = (opaque as? any ItemSequence)?.calls(of: tasks, on: loop) { [unowned self] in
+      take($0)
     }
-    task = made
-    made.markObserved()
-    made.observe(self)
+    guard let calls else { return nil }
+    (task, callNext) = (calls.task, calls.call)
+    calls.task.markObserved()
+    calls.task.observe(self)
   }
 
-  // The stream and its reader refer to each other.
-  deinit { if stream != nil { reader.close() } }
+  // The stream holds its reader, which may be closed later.
+  deinit { reader?.onChange = nil }
 
   /// Whether the items come from a stream of the graph.
-  var isOfStream: Bool { stream == nil }
-
-  /// How many items the group has taken.
-  var count: Int { reader.position }
+  var isOfStream: Bool { reader != nil }
 
   /// Why the iterator, or the writer of the stream, has failed, with the number of the item. The items that an iterator has
   /// given before come first.
   var failure: (error: FlowError, item: Int)? {
-    guard !isClosed, let error = reader.failure ?? (hasNext ? nil : error) else { return nil }
-    return (error, reader.written + 1)
+    guard !isClosed, let error = reader?.failure ?? (hasNext ? nil : error) else { return nil }
+    return (error, (reader?.written ?? count) + 1)
   }
 
   /// Whether there is an item now.
-  var hasNext: Bool { !isClosed && reader.hasItem }
+  var hasNext: Bool { !isClosed && (reader?.hasItem ?? (ahead != nil)) }
 
   /// Whether no item can follow, and the iterator's code has ended.
-  var hasEnded: Bool { task == nil && (isClosed || (reader.hasNext && !reader.hasItem)) }
+  var hasEnded: Bool {
+    if isClosed { return task == nil }
+    if let reader { return reader.hasNext && !reader.hasItem }
+    return task == nil && ahead == nil
+  }
 
   func next() -> FlowValue? {
-    guard hasNext else { return nil }
-    // It executes now: the group says when there is room for another one.
-    stream?.lowerLimit()
-    guard case .item(let item) = reader.next() else { return nil }
+    guard !isClosed, let item = reader.map({ $0.nextItem() }) ?? ahead.take() ?? call() else {
+      return nil
+    }
+    count += 1
     return isSecret ? .secret(item) : item
   }
 
-  /// Says how many items of the iterator may be there that don't execute.
-  func setRoom(_ room: Int) { stream?.setLimit(room) }
+  /// Has the iterator called for one item more than those that execute.
+  func fetch() {
+    if reader == nil, !isClosed, ahead == nil { ahead = call() }
+  }
 
-  /// Stops the iterator, and drops the items that it has given.
+  /// Calls the iterator, unless its item is still to come.
+  private func call() -> FlowValue? {
+    guard let callNext, !isCalled else { return nil }
+    isCalled = true
+    let engine = group.engine
+    let item = callNext(group.parent.deadline)
+    // The call has taken time.
+    if engine.stampedNow() >= turnEnd { isTurnOver = true }
+    if item != nil { isCalled = false }
+    return item
+  }
+
+  /// Lets others run now and then: calls that never wait may take long together.
+  func endTurn() {
+    guard isTurnOver else { return }
+    isTurnOver = false
+    turnEnd = group.engine.takeStamp().later(by: 1_000_000)
+    group.engine.endTurn()
+    group.loop.looksAround()
+  }
+
+  /// Takes an item for which the group has waited.
+  private func take(_ item: FlowValue) {
+    isCalled = false
+    if isClosed { return }
+    ahead = item
+    group.schedule()
+  }
+
+  /// Stops the iterator, and drops the item that it has given.
   func close(_ error: FlowError) {
     isClosed = true
-    reader.close()
+    ahead = nil
+    reader?.close()
     task?.stop(error)
   }
 
@@ -82,22 +123,21 @@ final class ItemFeed: TaskOwner, TaskObserver {
 
   func abandon() {
     isClosed = true
-    reader.close()
+    reader?.close()
     task?.unobserve(self)
-    task = nil
+    (task, callNext) = (nil, nil)
     tasks.abandon()
   }
 
   // MARK: Of its task
 
   func taskEnded(_ ended: AnyFlowTask) {
-    task = nil
+    (task, callNext) = (nil, nil)
     error = ended.error
-    stream?.end()
     group.schedule()
   }
 
-  func taskIsGone() { task = nil }
+  func taskIsGone() { (task, callNext) = (nil, nil) }
 
   func run() {}
 

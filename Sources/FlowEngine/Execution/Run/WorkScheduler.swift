@@ -94,6 +94,9 @@ class WorkScheduler: TaskRegistry {
   @inline(__always)
   final func renewTurn() { turnEnd = generation &+ Self.turnLength }
 
+  /// Lets other jobs run before the running work continues.
+  final func endTurn() { turnEnd = generation }
+
   /// Whether the running work has used up its turn: a work that could continue then enqueues
   /// itself.
   @inline(__always)
