@@ -162,6 +162,8 @@ package final class ItemReader: StreamValue {
     case end
     /// The writer has failed.
     case failed(FlowError)
+    /// The op that reads has ended before the stream.
+    case closed
     /// `onChange` is called when there is more.
     case pending
   }
@@ -182,7 +184,7 @@ package final class ItemReader: StreamValue {
   /// Takes the next item.
   package func next() -> Part {
     if let error = stream.error { return .failed(error) }
-    if isClosed { return .end }
+    if isClosed { return stream.hasEnded && position == stream.count ? .end : .closed }
     if let item = stream.item(position) {
       position += 1
       stream.drop()
@@ -209,11 +211,12 @@ package final class ItemReader: StreamValue {
   /// How many items the writer has written.
   var written: Int { stream.count }
 
-  /// Reads no more.
+  /// Reads no more; code that waits for an item is notified.
   package func close() {
     guard !isClosed else { return }
     isClosed = true
     stream.remove(self)
+    onChange.take()?()
   }
 
   package var typeName: ByteString { "stream" }

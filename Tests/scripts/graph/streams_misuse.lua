@@ -96,4 +96,19 @@ check.equal(flow.graph("g"):add(Read):run().error.kind, "insufficient_input")
 local kept
 flow.graph("g"):add(op("WriteOp", {}, stream, function(ctx) for i = 1, 5 do ctx:emit("rows", i) end end))
   :add(op("KeepOp", stream, {}, function(ctx) kept = ctx:get "rows" kept() end)):run():await()
-check.equal(kept(), nil)
+check.contains(select(2, pcall(kept)), "[KeepOp] has ended: it reads no more items of <rows>")
+-- A task that reads is woken when its op ends.
+for _, most in ipairs { 2, 1000 } do
+  local first, problem
+  run = flow.graph("g", { max_concurrent = most })
+    :add(op("WriteOp", {}, stream, function(ctx) ctx:emit("rows", 1) flow.sleep(5) end))
+    :add(flow.op("LeaveOp", { needs = stream, gives = { read = "integer" }, run = function(ctx)
+      local rows = ctx:get "rows"
+      first = rows()
+      flow.spawn(function() problem = select(2, pcall(rows)) end)
+      flow.sleep(1)
+      ctx:set("read", 1)
+    end })):run()
+  check.same({ run.state, first }, { "succeeded", 1 }, tostring(run.error))
+  check.contains(problem, "[LeaveOp] has ended: it reads no more items of <rows>")
+end

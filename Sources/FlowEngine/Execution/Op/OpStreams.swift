@@ -4,6 +4,7 @@ package final class StreamInput {
   private let list: ListSource?
   private var position = 0
   private let name: ByteString
+  private let op: ByteString
   private let type: FlowValueType
   private let isSecret: Bool
   private let end: StreamEnd
@@ -11,14 +12,15 @@ package final class StreamInput {
   package private(set) var isAwaited = false
 
   fileprivate init?(
-    _ value: FlowValue, _ name: ByteString, _ type: FlowValueType, isSecret: Bool,
-    _ end: StreamEnd
+    _ value: FlowValue, _ name: ByteString, of op: ByteString, _ type: FlowValueType,
+    isSecret: Bool, _ end: StreamEnd
   ) {
     guard case .opaque(let opaque) = value else { return nil }
     reader = opaque as? ItemReader
     list = reader == nil ? ListSource(value, isSecret: isSecret) : nil
     if reader == nil, list == nil { return nil }
     self.name = name
+    self.op = op
     self.type = type
     self.isSecret = isSecret
     self.end = end
@@ -44,6 +46,7 @@ package final class StreamInput {
       }
       return isSecret ? .secret(item) : item
     case .failed(let error): throw error
+    case .closed: throw .usage("[\(op)] has ended: it reads no more items of <\(name)>")
     case .end, .pending: return nil
     }
   }
@@ -119,7 +122,7 @@ extension OpContext {
       $0.graph.isLimited ? ($0.graph, $0.step) : nil
     }
     return StreamInput(
-      value, name, type, isSecret: bucket.isSecret(key),
+      value, name, of: op.name, type, isSecret: bucket.isSecret(key),
       StreamEnd(key: key, isWritten: false, waits: makeResources().streamWaits, place: place))
   }
 
