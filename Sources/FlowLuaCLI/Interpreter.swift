@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowJournal
 internal import FlowNodes
 internal import FlowScripting
 internal import FlowSystem
@@ -106,7 +107,7 @@ final class Interpreter {
         monitors.finish()
         hosts?.end()
         // A service manager knows from the status that the next start continues.
-        let isKept = Keeping.end(isFinished: false) == true
+        let isKept = Keeping.end(.stopped) == true
         if isKept, flowsystem_termination_signal() == SIGTERM || !Keeping.waits.isEmpty {
           exit(Keeping.resumableStatus)
         }

@@ -53,7 +53,7 @@ extension JournalStore {
   fileprivate func finishedRun(before run: Int64) throws(FlowError) -> Int64? {
     let select = try database.prepare(
       "SELECT number FROM runs WHERE script = (SELECT script FROM runs WHERE number = ?1) "
-        + "AND number < ?1 AND is_finished <> 0 ORDER BY number DESC LIMIT 1")
+        + "AND number < ?1 AND is_finished IN (1, 2) ORDER BY number DESC LIMIT 1")
     select.bind(1, run)
     return try select.first { $0.integer(0) }
   }

@@ -87,8 +87,8 @@ extension Keeper {
       line = line + ", if the values before it stay the same"
     }
     let finding = KeptRehearsal.Finding(path: record.path, verdict: verdict, line: line)
-    // With a choice of ops, nobody wants to know of the others.
-    if case .nothing = choice { rehearsal.findings.append(finding) }
+    // With a choice of ops, nobody wants to know of each of the others.
+    if case .nothing = choice { rehearsal.findings.append(finding) } else { rehearsal.skipped += 1 }
     return finding
   }
 

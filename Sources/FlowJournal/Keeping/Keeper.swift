@@ -477,10 +477,10 @@ package final class Keeper: RunKeeper, MessageKeeper {
 
   /// Records the end of the script, and waits until that and all before it is on the disk. Nothing is kept after it.
   /// `tidy` is called before the run counts as finished.
-  package func end(isFinished: Bool, _ tidy: () -> Void) throws(FlowError) {
+  package func end(_ end: KeptRunEnd, _ tidy: () -> Void) throws(FlowError) {
     if isEnded { return }
     isEnded = true
-    kept?.end(finished: isFinished && !hasRefused)
+    kept?.end(hasRefused && end == .finished ? .stopped : end)
     kept?.close(tidy)
     if let error = kept?.failure { throw error }
   }

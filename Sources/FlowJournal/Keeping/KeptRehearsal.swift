@@ -31,7 +31,9 @@ package struct KeptRehearsal {
   package var unknown: Finding?
   /// How many ops have been executed all the same.
   package var executed = 0
-  /// Those of them that have failed, with their errors.
+  /// How many ops weren't executed, because nobody has chosen them.
+  package var skipped = 0
+  /// Those that were executed and have failed, with their errors.
   package var failures: [(path: ByteString, message: ByteString)] = []
 
   /// The error of an op that isn't executed.

@@ -99,7 +99,7 @@ extension JournalStore {
     let kept = KeptRun(
       id: run.name, number: run.number, epoch: run.lease.epoch &+ 1,
       seed: UInt64(bitPattern: run.seed), records: records, mirror: mirror, of: self, on: loop)
-    kept.wasFinished = run.isFinished
+    kept.earlierEnd = run.isFinished ? .finished : run.end == .failed ? .failed : .stopped
     return kept
   }
 

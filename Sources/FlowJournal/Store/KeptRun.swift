@@ -11,8 +11,8 @@ package final class KeptRun {
   package let epoch: Int64
   /// A random number of the run, the same in each process.
   package let seed: UInt64
-  /// Whether the process before had finished it.
-  package internal(set) var wasFinished = false
+  /// How the process before had ended its execution.
+  package internal(set) var earlierEnd = KeptRunEnd.stopped
   /// The records of the processes before, the oldest first. May be emptied when they aren't needed any more.
   package var records: [OpRecord]
   /// The store of the run.
@@ -106,12 +106,12 @@ package final class KeptRun {
   /// may then continue it.
   ///
   /// - Parameters:
-  ///   - finished: Whether the script has done all it had to do.
+  ///   - end: How the script has ended.
   ///   - then: As for `write`.
-  package func end(finished: Bool, then: ((FlowError?) -> Void)? = nil) {
+  package func end(_ end: KeptRunEnd, then: ((FlowError?) -> Void)? = nil) {
     hasEnded = true
-    isFinished = finished
-    append(.end(finished: finished), then)
+    isFinished = end == .finished
+    append(.end(end), then)
   }
 
   /// Waits until everything is on the disk, and ends the thread that writes; a run without an `end` is left
@@ -122,7 +122,7 @@ package final class KeptRun {
   package func close(_ tidy: () -> Void = {}) {
     loop.checkThread()
     if isClosed { return }
-    if !hasEnded { end(finished: false) }
+    if !hasEnded { end(.stopped) }
     isClosed = true
     handOver()
     writer.stopAndWait()

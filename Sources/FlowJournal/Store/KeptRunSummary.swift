@@ -5,7 +5,10 @@ package struct KeptRunSummary: Sendable {
   package enum State: Sendable {
     /// A process is executing it.
     case live(pid: Int64, host: ByteString)
+    /// Its process was killed or stopped, or it waits for messages.
     case unfinished
+    /// Its process has ended with a failure.
+    case failed
     case finished
   }
 

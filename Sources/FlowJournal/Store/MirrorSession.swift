@@ -47,8 +47,8 @@ final class MirrorSession {
         message.records.append(record)
         isAbout = true
       case .code(let code): message.codes.append(code)
-      case .end(let finished):
-        message.state = finished ? .finished : .left
+      case .end(let how):
+        message.state = how == .finished ? .finished : .left
         isAbout = true
       // The files of one machine.
       case .file: break

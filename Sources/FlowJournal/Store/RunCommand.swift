@@ -5,7 +5,16 @@ enum RunCommand: Sendable {
   case record(OpRecord)
   case file(KnownFile)
   case code(KnownCode)
-  case end(finished: Bool)
+  case end(KeptRunEnd)
+}
+
+/// How a process ends its execution of a run.
+package enum KeptRunEnd: Sendable {
+  /// The script has done all it had to do.
+  case finished
+  case failed
+  /// By a signal, or because it waits for messages.
+  case stopped
 }
 
 /// The run that a writer writes about.

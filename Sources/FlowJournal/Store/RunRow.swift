@@ -39,6 +39,8 @@ struct RunRow {
     case finished
     /// All that the script had to do is done, and its process was about to end.
     case finishing
+    /// The script has failed, and a process may continue the run.
+    case failed
   }
 
   /// Whether nothing is left to do. A process that was about to end, and was killed instead, hasn't reported its success
@@ -46,7 +48,7 @@ struct RunRow {
   /// the disk.
   var isFinished: Bool {
     switch end {
-    case .none: false
+    case .none, .failed: false
     case .finished: true
     case .finishing: lease.holder.isOfEarlierStart
     }
@@ -74,7 +76,7 @@ struct RunRow {
     let state: KeptRunSummary.State =
       lease.isLive
       ? .live(pid: lease.holder.pid, host: lease.holder.host)
-      : isFinished ? .finished : .unfinished
+      : isFinished ? .finished : end == .failed ? .failed : .unfinished
     return KeptRunSummary(
       id: name, script: script, words: words, state: state, began: began,
       changed: changed, epoch: lease.epoch, started: 0, finished: 0, failed: 0)

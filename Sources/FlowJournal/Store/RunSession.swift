@@ -149,10 +149,15 @@ final class RunSession {
     case .record(let record): try connection.table.write(record)
     case .file(let file): try connection.files.write(file, at: WallClock.now())
     case .code(let code): try connection.codes.write(code, of: target.number)
-    case .end(let finished):
+    case .end(let how):
       // The server has the end already.
-      let isEnding = finished && mirror == nil
-      let end: RunRow.End = isEnding ? .finishing : finished ? .finished : .none
+      let isEnding = how == .finished && mirror == nil
+      let end: RunRow.End =
+        switch how {
+        case .finished: isEnding ? .finishing : .finished
+        case .failed: .failed
+        case .stopped: .none
+        }
       connection.end.bind(1, target.number)
       connection.end.bind(2, end.rawValue)
       connection.end.bind(3, WallClock.now())

@@ -10,6 +10,8 @@ struct KeptRuns {
   private let mirror: RunMirror?
   /// Whether the commands are about the runs of all scripts.
   private let isAboutAll: Bool
+  /// The name in the store of the script whose runs are listed; nil: of all.
+  private let script: ByteString?
   private let options: LongOptions
 
   init(_ arguments: CommandLineArguments) throws(CommandLineArguments.Misuse) {
@@ -23,15 +25,11 @@ struct KeptRuns {
       ? try Keeping.mirror(kept ?? KeepingOptions(), path, try RemoteOptions.settings(arguments))
       : nil
     isAboutAll = path == nil && kept?.serverName == nil
-    if let folder = arguments.options.kept?.store {
-      self.folder = folder
-      return
+    if case .standardInput? = arguments.script {
+      throw Keeping.misuse("runs are kept only for a script that is a file")
     }
-    switch arguments.script {
-    case .file(let path): folder = Keeping.folder(besides: path.resolvedPath)
-    case .standardInput: throw Keeping.misuse("runs are kept only for a script that is a file")
-    case .tests, nil: folder = Keeping.folder(besides: "")
-    }
+    folder = kept?.store ?? Keeping.folder(besides: path?.resolvedPath ?? "")
+    script = path.map { [folder] in Keeping.name(of: $0.resolvedPath, in: folder) }
   }
 
   /// Performs a command; returns the exit status.
@@ -41,7 +39,15 @@ struct KeptRuns {
       switch command {
       case .list:
         let store = try openToRead()
-        try list(try store.runs(), folder, store)
+        let runs = try store.runs()
+        let own = script.map { name in runs.filter { $0.script == name } } ?? runs
+        try list(own, folder, store)
+        if own.count < runs.count, options.kept?.stored.page == nil {
+          let rest = runs.count - own.count
+          write(
+            "\(rest) \(rest == 1 ? "run" : "runs") of other scripts: flowlua --runs --store "
+              + "\(KeptRunText.quoted(folder))\n")
+        }
       case .show(let id):
         let store = try openToRead()
         return try aboutRun { () throws(FlowError) in try show(id, store) }
@@ -140,7 +146,8 @@ struct KeptRuns {
       return
     }
     if runs.isEmpty {
-      write("there are no runs in the store '\(folder.onOneLine)'\n")
+      let owner = script.map { " of '\($0.onOneLine)'" as ByteString } ?? ""
+      write("there are no runs\(owner) in the store '\(folder.onOneLine)'\n")
     } else {
       write(KeptRunText.table(of: runs))
       for run in runs {

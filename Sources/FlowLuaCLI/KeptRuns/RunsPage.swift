@@ -151,6 +151,7 @@ struct RunsPage {
     table { border-collapse: collapse }
     th, td { text-align: left; vertical-align: top; padding: 4px 12px 4px 0; border-bottom: 1px solid #8884 }
     tr.unfinished td:nth-child(2) { color: #b60 }
+    tr.failed td:nth-child(2) { color: #c22 }
     tr.executing td:nth-child(2) { color: #07c }
     </style>
     </head>

@@ -259,7 +259,7 @@ extension OptionTable {
     }
     flag(
       "--runs",
-      "list the kept runs, the newest last; this option and the next four execute no script, but if one is named it says where the store is"
+      "list the kept runs, the newest last, of a script that is named only its own; this option and the next four execute no script, but if one is named it says where the store is"
     ) { options, name in options.about.stored.note(name, .list) }
     word(
       "--html FILE", needs: "a file: --html FILE",

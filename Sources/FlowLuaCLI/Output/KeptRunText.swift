@@ -1,5 +1,6 @@
 internal import FlowEngine
 internal import FlowJournal
+internal import FlowScripting
 internal import FlowSystem
 
 /// Texts about kept runs, for people.
@@ -73,8 +74,7 @@ enum KeptRunText {
 
   static func state(of run: KeptRunSummary) -> ByteString {
     switch run.state {
-    case .finished: "finished"
-    case .unfinished: "unfinished"
+    case .finished, .unfinished, .failed: run.word
     case .live(let pid, let host):
       host == hostName ? "executing (pid \(pid))" : "executing (pid \(pid) on \(host.onOneLine))"
     }

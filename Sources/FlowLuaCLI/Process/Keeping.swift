@@ -79,7 +79,7 @@ final class Keeping {
 
   /// The name of a script in a store: its path from the folder around the store, so that all of it can be moved; for a
   /// script that is elsewhere its path from the root.
-  private static func name(of script: ByteString, in store: ByteString) -> ByteString {
+  static func name(of script: ByteString, in store: ByteString) -> ByteString {
     // The store may not exist yet.
     let up = folder(besides: store).bytes.dropLast(".flowlua".bytes.count)
     let around = (up.isEmpty ? "." : ByteString(up)).resolvedPath.bytes
@@ -170,6 +170,8 @@ final class Keeping {
 
   /// How many chosen ops were executed, and what kept the others from that.
   private var executed = 0
+  /// How many other ops weren't.
+  private var skipped = 0
   private var obstacle: KeptRehearsal.Finding?
   private var hasFailures = false
 
@@ -180,6 +182,7 @@ final class Keeping {
       return
     }
     executed += rehearsal.executed
+    skipped += rehearsal.skipped
     obstacle = obstacle ?? rehearsal.unknown
     for (path, message) in rehearsal.failures {
       hasFailures = true
@@ -207,13 +210,19 @@ final class Keeping {
     switch ops {
     case .changed, .nothing: return true
     case .only(let names):
-      if executed > 0 { return !hasFailures }
       let shown = names.map { "'\($0)'" as ByteString }.reduce("") {
         $0.isEmpty ? $1 : $0 + ", " + $1
       }
+      if executed > 0 {
+        let run = Self.open?.id.map { " of run \($0)" as ByteString } ?? ""
+        Self.messages?.say(
+          "--only \(shown): executed \(executed) \(executed == 1 ? "op" : "ops")\(run), skipped \(skipped)"
+        )
+        return !hasFailures
+      }
       let why: ByteString =
         obstacle.map { ": what follows [\($0.path)] isn't known (\($0.line))" }
-        ?? ": no op of the script has that name"
+        ?? ": no op of the script has that name\(Self.open?.hint(for: names) ?? "")"
       Self.messages?.say("--only \(shown) has executed nothing\(why)")
       return false
     case .from(let name):
@@ -321,29 +330,31 @@ final class Keeping {
 
   /// Records the end of the script in a process that exits with a status, unless that was done, and returns the status.
   static func end(withStatus status: Int32) -> Int32 {
-    end(isFinished: status == 0) == false && status == 0 ? 1 : status
+    let isStop = status == resumableStatus || Signals.failing != 0
+    let isKept = end(status == 0 ? .finished : isStop ? .stopped : .failed)
+    return isKept == false && status == 0 ? 1 : status
   }
 
   /// Records the end of the script, unless that was done, and says how a run continues that hasn't finished. A script
   /// that ends in the middle with status 0 has chosen that. Returns whether it was kept; nil if there was nothing to
   /// keep.
-  static func end(isFinished: Bool) -> Bool? {
+  static func end(_ end: KeptRunEnd) -> Bool? {
     guard let open else { return nil }
     self.open = nil
     guard open.isOpen else { return nil }
     do throws(FlowError) {
-      try open.end(isFinished: isFinished)
+      try open.end(end)
       if let id = open.id, let summary = open.summary { messages?.say("\(id): \(summary)") }
       if !waits.isEmpty {
         for line in waits { Output.error(program: nil, line) }
-      } else if !isFinished, !isRehearsal, let id = open.id {
+      } else if end != .finished, !isRehearsal, let id = open.id {
         let option: ByteString = open.continuesNamedRun ? "--resume=\(id)" : "--resume"
         messages?.say("run \(id) is kept; \(option) continues it")
       }
       return true
     } catch {
       // The script has removed the store itself, which may be in a temporary folder of its own.
-      if error.storeProblem == .removed { return isFinished }
+      if error.storeProblem == .removed { return end == .finished }
       messages?.say(error.message)
       return false
     }

@@ -1128,7 +1128,7 @@ function flow.send(run, name, value) end
 ---@field id string
 ---@field script string
 ---@field words string[] The arguments of the script.
----@field state "executing"|"unfinished"|"finished"
+---@field state "executing"|"failed"|"unfinished"|"finished"
 ---@field started number Seconds since 1970.
 ---@field changed number When it last changed.
 ---@field processes integer How many processes have executed it.

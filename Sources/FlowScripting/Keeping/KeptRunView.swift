@@ -20,6 +20,8 @@ package struct KeptRunView {
       switch run.state {
       case .finished: .succeeded
       case .live: .running
+      case .failed: .failed
+      // Stores of 1.0 don't say how a process has ended.
       case .unfinished:
         records.contains { $0.state == .failed } ? .failed : .cancelled
       }
@@ -62,6 +64,7 @@ extension KeptRunSummary {
     switch state {
     case .live: "executing"
     case .unfinished: "unfinished"
+    case .failed: "failed"
     case .finished: "finished"
     }
   }

@@ -1,4 +1,4 @@
-internal import FlowEngine
+package import FlowEngine
 package import FlowJournal
 
 // Runs of which only what a person has chosen is executed, or nothing.
@@ -40,12 +40,22 @@ extension ScriptKeeping {
     }
     let records = try store.records(of: id)
     if records.contains(where: { $0.isWithin(name) }) { return }
-    let near = NearestName.of(name, in: records.map(\.op))
-    let hint = near.map { " (did you mean '\($0)'?)" as ByteString } ?? ""
     let error = FlowError(
-      .error, "no op of run \(id), which has finished, is named '\(name)'\(hint)")
+      .error,
+      "no op of run \(id), which has finished, is named '\(name)'\(Self.hint(name, records))")
     onWrongChoice?(error)
     throw error
+  }
+
+  /// ` (did you mean 'UploadOp'?)`, if an op of the present run is nearly named like one of these; empty otherwise.
+  package func hint(for names: [ByteString]) -> ByteString {
+    guard let id, let records = try? store?.records(of: id) else { return "" }
+    return names.lazy.map { Self.hint($0, records) }.first { !$0.isEmpty } ?? ""
+  }
+
+  private static func hint(_ name: ByteString, _ records: [OpRecord]) -> ByteString {
+    let near = NearestName.of(name, in: records.map(\.op))
+    return near.map { " (did you mean '\($0)'?)" } ?? ""
   }
 
   /// Makes a keeper that writes nothing.

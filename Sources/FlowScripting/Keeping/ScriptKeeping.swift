@@ -95,7 +95,7 @@ package final class ScriptKeeping: RunMonitor {
   package var onMissingRun: ((FlowError, [ByteString]?) -> Void)?
   /// Called when no op of a finished run has the name of those to execute again, before anything is written.
   package var onWrongChoice: ((FlowError) -> Void)?
-  private var store: JournalStore?
+  private(set) var store: JournalStore?
   private(set) var keeper: (any RunKeeper)?
   private var kept: KeptRun? { (keeper as? Keeper)?.kept }
   /// Whether all runs are kept, not only those that ask for it.
@@ -277,12 +277,13 @@ package final class ScriptKeeping: RunMonitor {
   /// nothing. A run isn't finished if a flow of it still executes, because an op has called `os.exit`. Throws the reason
   /// why it isn't in the store. Runs that are too old, or too many, are removed from it before. The process should end at
   /// once after this.
-  package func end(isFinished: Bool) throws(FlowError) {
+  package func end(_ end: KeptRunEnd) throws(FlowError) {
     if isEnded { return }
     isEnded = true
     guard let store, let keeper = keeper as? Keeper, let kept else { return }
     // Only what a person has chosen was executed.
-    try keeper.end(isFinished: isRehearsal ? kept.wasFinished : isFinished && pendingCount == 0) {
+    let present = end == .finished && pendingCount > 0 ? .stopped : end
+    try keeper.end(isRehearsal ? kept.earlierEnd : present) {
       do throws(FlowError) {
         _ = try store.prune(limit: options.storeLimit, sparing: kept.id)
         try store.emptyLog()

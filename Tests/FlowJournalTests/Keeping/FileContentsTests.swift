@@ -28,7 +28,7 @@ struct FileContentsTests {
     let content = digest(try files.content(of: read))
     #expect(content != nil)
     #expect(digest(try files.content(at: path)) == content)
-    run.end(finished: false)
+    run.end(.stopped)
     run.close()
 
     let other = try test.open()

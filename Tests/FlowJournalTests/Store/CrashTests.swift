@@ -23,7 +23,7 @@
         let error = run.writeAndWait(makeRecord("op", bytes: value), on: loop)
         if error == nil { try Files.append(".", to: test.done, Cancellation()) }
       }
-      run.end(finished: true)
+      run.end(.finished)
       run.close()
     }
 

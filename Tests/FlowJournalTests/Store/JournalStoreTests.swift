@@ -12,7 +12,7 @@ struct JournalStoreTests {
   ) throws -> ByteString {
     let run = try store.begin(script: "/s.lua", words: [], on: loop)
     run.write(makeRecord("op", bytes: bytes))
-    run.end(finished: finished)
+    run.end(finished ? .finished : .stopped)
     run.close()
     try #require(run.failure == nil)
     return run.id

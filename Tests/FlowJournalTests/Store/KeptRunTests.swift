@@ -112,17 +112,26 @@ struct KeptRunTests {
     defer { loop.shutdown() }
     let store = try test.open()
     let first = try store.begin(script: "/s.lua", words: ["x"], on: loop)
-    first.end(finished: false)
+    first.end(.stopped)
     first.close()
     #expect(try store.unfinishedRun(of: "/s.lua") == first.id)
+    // One that has failed is continued as well.
+    let failing = try #require(try store.resume(nil, script: "/s.lua", on: loop))
+    failing.end(.failed)
+    failing.close()
+    #expect(try store.unfinishedRun(of: "/s.lua") == first.id)
+    guard case .failed = try store.run(first.id).state else {
+      Issue.record("it hasn't failed")
+      return
+    }
     let second = try #require(try store.resume(nil, script: "/s.lua", on: loop))
     second.write(makeRecord("op"))
-    second.end(finished: true)
+    second.end(.finished)
     second.close()
     #expect(try store.unfinishedRun(of: "/s.lua") == nil)
     #expect(try store.resume(nil, script: "/s.lua", on: loop) == nil)
     let summary = try store.run(first.id)
-    #expect(summary.words == ["x"] && summary.finished == 1 && summary.epoch == 2)
+    #expect(summary.words == ["x"] && summary.finished == 1 && summary.epoch == 3)
     guard case .finished = summary.state else {
       Issue.record("\(summary.state)")
       return

@@ -123,7 +123,7 @@ struct MirroredStoreTests {
     var undone = other.records[1]
     undone.state = .undone
     #expect(other.writeAndWait(undone, on: loop) == nil)
-    other.end(finished: true)
+    other.end(.finished)
     other.close()
     #expect(copy.store.verify().isEmpty)
 

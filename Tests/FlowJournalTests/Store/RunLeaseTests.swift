@@ -9,7 +9,7 @@ struct RunLeaseTests {
   /// An unfinished run that this process doesn't hold any more.
   private func makeRun(_ test: TestStore, on loop: FlowEventLoop) throws -> ByteString {
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
-    run.end(finished: false)
+    run.end(.stopped)
     run.close()
     return run.id
   }
@@ -103,7 +103,7 @@ struct RunLeaseTests {
     try give(test, to: 1, start: 1)
     try test.execute("UPDATE runs SET boot = x'00', beat = \(now)")
     let first = try #require(try store.resume(nil, script: "/s.lua", on: loop))
-    first.end(finished: false)
+    first.end(.stopped)
     first.close()
     try give(test, to: 1, start: 1)
     try test.execute("UPDATE runs SET host = CAST('elsewhere' AS BLOB), beat = \(now)")
@@ -131,7 +131,7 @@ struct RunLeaseTests {
     #expect(first.writeAndWait(makeRecord("stale"), on: loop)?.storeProblem == .fenced)
     #expect(first.writeAndWait(makeRecord("stale"), on: loop)?.storeProblem == .fenced)
     #expect(first.failure?.storeProblem == .fenced)
-    first.end(finished: true)
+    first.end(.finished)
     first.close()
     #expect(second.writeAndWait(makeRecord("b"), on: loop) == nil)
     #expect(try store.records(of: second.id).map(\.path) == ["a", "b"])

@@ -13,7 +13,7 @@ struct VerificationTests {
     return try (0..<2).map { _ in
       let run = try store.begin(script: "/s.lua", words: ["a"], on: loop)
       run.write(makeRecord("op", bytes: bytes))
-      run.end(finished: false)
+      run.end(.stopped)
       run.close()
       return run.id
     }

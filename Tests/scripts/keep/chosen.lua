@@ -52,11 +52,15 @@ runs(1, { "--keep", environment = { OFFLINE = 1 } }, "BuildOp", "UploadOp1 shop:
 -- BuildOp was undone: what follows it has no data any more. A run that continues has it again.
 check.contains(runs(1, { "--only", "UploadOp #2" }),
   "--only 'UploadOp #2' has executed nothing: what follows [ship/BuildOp] isn't known (Again: it was undone)")
+check.contains(script:run({ "--runs" }).stdout, " failed ")
 runs(0, { "--resume" }, "BuildOp", "UploadOp3 shop:17 1", "UploadOp4 shop:17 1",
   "NotifyOp shop:17/1,shop:17/2,shop:17/3,shop:17/4", "PushOp", "cart", "ship", "PayOp", "CleanOp", "did finish")
 
 -- An item, by its number or by its path, in a worker, too; with its policy. The end of the flow isn't executed.
-runs(0, { "--only", "UploadOp #2" }, "UploadOp2 shop:17 1")
+check.contains(runs(0, { "--only", "UploadOp #2" }, "UploadOp2 shop:17 1"),
+  "--only 'UploadOp #2': executed 1 op of run r", ", skipped 8\n")
+check.contains(runs(1, { "--only", "UplaodOp" }),
+  "--only 'UplaodOp' has executed nothing: no op of the script has that name (did you mean 'UploadOp'?)")
 runs(0, { "--only", "ship/UploadOp #1", environment = { BUSY = 1 } }, "UploadOp1 shop:17 1", "UploadOp1 shop:17 2")
 runs(0, { "--only=UploadOp #4 s4", "--only", "UploadOp #2" }, "UploadOp2 shop:17 1", "UploadOp4 shop:17 1")
 runs(0, { "--only", "UploadOp", environment = { THREAD = "worker" } }, "UploadOp1 shop:17 1", "UploadOp2 shop:17 1",

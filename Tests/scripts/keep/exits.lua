@@ -19,12 +19,12 @@ local LIBRARIES = {
 -- The last line of a script, the status, and the state of its run.
 local WAYS = {
   { [[flow.new("f"):run() os.exit(0)]], 0, "finished" },
-  { [[flow.new("f"):run() os.exit(3)]], 3, "unfinished" },
+  { [[flow.new("f"):run() os.exit(3)]], 3, "failed" },
   { [[flow.new("f"):run() os.exit(true, true)]], 0, "finished" },
   { [[flow.op("WaitOp", function() os.exit(0) end):run()]], 0, "unfinished" },
   { [[flow.op("SleepOp", function() flow.sleep(1000) end):start() os.exit(0)]], 0, "unfinished" },
   { [[flow.new("f"):run()]], 0, "finished" },
-  { [[flow.new("f"):run() error "no"]], 1, "unfinished" },
+  { [[flow.new("f"):run() error "no"]], 1, "failed" },
   { [[flow.op("EndOp", function() os.execute("kill -TERM " .. flow.pid()) flow.sleep(1000) end):run()]], 75, "unfinished" },
 }
 -- Threads that are at work when the script ends.
@@ -51,6 +51,6 @@ end
 
 for library in pairs(LIBRARIES) do
   for _, way in ipairs(WAYS) do prove(library, way) end
-  for i = 1, 4 do prove(library, { WAYS[i][1], WAYS[i][2], "unfinished" }, "busy") end
+  for i = 1, 4 do prove(library, { WAYS[i][1], WAYS[i][2], i == 2 and "failed" or "unfinished" }, "busy") end
   for _ = 1, 2 do prove(library, WAYS[1], "hash") end
 end

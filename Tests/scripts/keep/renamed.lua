@@ -1,6 +1,6 @@
 -- A folder with a script and its store may be moved, and a renamed script continues a run that is named.
 -- clock: real: the script is another program
-local check, flow, kept = require "check", require "flow", require "kept"
+local check, flow, host, kept = require "check", require "flow", require "host", require "kept"
 
 local script = kept.script [[
 flow.new("work"):add(flow.op("FirstOp", function() effect "first" end))
@@ -41,4 +41,6 @@ flow.fs.remove(moved .. "/script.lua")
 fails({ "--resume=" .. id }, "last")
 check.equal(script:run({ "--verify" }).status, 0)
 fails({ "--resume" }, "last")
-check.contains(script:run({ "--runs" }).stdout, " copy.lua\n", " other/script.lua\n")
+check.contains(script:run({ "--runs" }).stdout, " copy.lua\n", "\n1 run of other scripts: flowlua --runs --store ")
+local all = flow.exec({ kept.binary(host.binary), "--runs" }, { cwd = moved }):await().stdout
+check.contains(all, " copy.lua\n", " other/script.lua\n")

@@ -79,7 +79,7 @@ local rows = {}
 for line in succeeds("--runs"):gmatch "[^\n]+" do rows[#rows + 1] = line end
 check.equal(rows[1]:gsub(" +", " "), "RUN STATE BEGAN CHANGED OPS SCRIPT")
 for i, state in ipairs {
-  "finished", "unfinished", "unfinished", "executing %(pid " .. live.pid .. "%)",
+  "finished", "failed", "unfinished", "executing %(pid " .. live.pid .. "%)",
 } do
   local pattern = "^" .. list[i] .. " +" .. state .. " +" .. time .. "  " .. time .. "  (%d finished.-)  +(.+)$"
   local ops, path = rows[i + 1]:match(pattern)
@@ -87,6 +87,10 @@ for i, state in ipairs {
   check.equal(ops, ({ "4 finished", "3 finished, 1 failed", "3 finished, 1 started", "3 finished, 1 started" })[i])
 end
 check.equal(succeeds("--runs", script.path), succeeds "--runs")
+-- A script that is named has only its own runs listed, also in a store that several scripts share.
+flow.fs.copy(script.path, script.folder .. "/other.lua")
+check.equal(succeeds("--runs", "other.lua"), "there are no runs of 'other.lua' in the store '" .. script.folder
+  .. "/.flowlua'\n4 runs of other scripts: flowlua --runs --store " .. script.folder .. "/.flowlua\n")
 check.equal(succeeds("--runs", "--store", script.folder .. "/.flowlua"), succeeds "--runs")
 
 -- A run with its ops.
@@ -102,7 +106,7 @@ shows(list[1], "^run " .. list[1] .. ": finished\n  script   script.lua\n  words
     .. "  set image %(%d+ bytes%), set blob %(100 KiB%), removed old\n",
   "%[UploadOp #1 a%] finished in ", "%[UploadOp #2 b/UploadOp.png%] finished in [^\n]+ %(in ship, attempt 2, ",
   "%[UploadOp #3 c\\x1B%[1m%] finished")
-shows(list[2], "unfinished\n", "%[UploadOp #3 [^\n]+ failed after " .. duration .. " [^\n]+: no\\nnetwork\n")
+shows(list[2], "failed\n", "%[UploadOp #3 [^\n]+ failed after " .. duration .. " [^\n]+: no\\nnetwork\n")
 shows(list[3], "%[UploadOp #3 [^\n]+ started " .. time .. " %(in ship")
 shows(list[4], ": executing %(pid " .. live.pid .. "%)\n")
 check.contains(fails(2, "--show", "r0"), "there is no run 'r0' in the store '.flowlua'")

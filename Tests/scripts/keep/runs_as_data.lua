@@ -47,7 +47,7 @@ local function read_runs()
   return result.stdout
 end
 local text = read_runs()
-check.contains(text, "1\ttrue\ttrue\n", "unfinished\tscript.lua\t1\ttrue\t0\t0\n",
+check.contains(text, "1\ttrue\ttrue\n", "failed\tscript.lua\t1\ttrue\t0\t0\n",
   "ship/MakeOp\tMakeOp\tfinished\t1\tnil\tnil\ttrue\t",
   "ship/ItemOp #1 a\tItemOp\tfinished\t1\tnil\ta\ttrue\titem\n",
   "ship/ItemOp #2 b/c\tItemOp\tfailed\t1\t", "\tb/c\ttrue\titem\n", "b/c\tnil\ttrue\n",
@@ -77,7 +77,7 @@ check.equal(command("--runs", "--html", "all.html").status, 0)
 local page = flow.fs.read(script.folder .. "/all.html")
 local _, rows = page:gsub('<tr class="', "")
 check.equal(rows, 3)
-check.contains(page, 'class="finished"', 'class="unfinished"', "(usually ", "&lt;no&gt; &amp; &quot;paper&quot;",
+check.contains(page, 'class="finished"', 'class="failed"', "(usually ", "&lt;no&gt; &amp; &quot;paper&quot;",
   '<a href="./all.' .. id .. '.html">', "Content-Security-Policy")
 check.contains(flow.fs.read(script.folder .. "/all." .. id .. ".html"), '"ItemOp"')
 for _, words in ipairs { { "--html", "x.html" }, { "--show", id, "--html", "x.html" }, { "--runs", "--html" } } do
