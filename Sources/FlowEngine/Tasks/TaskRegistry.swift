@@ -41,6 +41,7 @@ package class TaskRegistry: LoopClient {
   final var continuations: [UInt64: AnyFlowTask] = [:]
   /// Describes the place where a task was made, from its `origin`.
   final var describeOrigin: ((UInt64) -> ByteString)?
+  final var onLeftProgram: ((ByteString) -> Void)?
   /// The executor and the Swift tasks of the loop: see LoopTask.swift.
   final var swiftTasks: LoopTasks?
 
@@ -104,6 +105,12 @@ extension FlowEventLoop {
   package var describeOrigin: ((UInt64) -> ByteString)? {
     get { registry.describeOrigin }
     set { registry.describeOrigin = newValue }
+  }
+
+  /// Called with a warning when a run has ended and stops a program that nothing has waited for.
+  package var onLeftProgram: ((ByteString) -> Void)? {
+    get { registry.onLeftProgram }
+    set { registry.onLeftProgram = newValue }
   }
 }
 

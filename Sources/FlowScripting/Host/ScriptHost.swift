@@ -213,6 +213,7 @@ public final class ScriptHost {
     (loop.makeList, loop.makeFailure) = previousMakers
     loop.memory = nil
     loop.describeOrigin = nil
+    loop.onLeftProgram = nil
     loop.onLook = nil
     loop.codeContext = nil
   }

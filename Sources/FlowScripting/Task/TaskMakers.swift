@@ -7,6 +7,7 @@ struct TaskMakers {
 
   func install() throws {
     host.loop.describeOrigin = { [unowned vm = host.vm] in vm.text(ofOrigin: $0) }
+    host.loop.onLeftProgram = { [unowned host] in host.warnOnce($0) }
     host.define("spawn") { host, call in
       guard let function = try call.uniqueFunction(1) else {
         throw Arguments(host, call, "spawn").wrong(1, expected: "function")

@@ -484,6 +484,11 @@ final class Execution: Work {
   /// Cancels the tasks that ops have left to the run; false while they have to be awaited.
   func endLeftovers() -> Bool {
     guard let owned = run.owned, !owned.isEmpty else { return true }
+    if let report = loop.registry.onLeftProgram, stop == nil, lastError == nil {
+      for case let program as ProcessTask in owned.all {
+        if let warning = program.warning(ofEndOf: run.name) { report(warning) }
+      }
+    }
     owned.cancelAll(.cancelled())
     if owned.isEmpty { return true }
     owned.whenEmpty { [self] in wake(.owned) }

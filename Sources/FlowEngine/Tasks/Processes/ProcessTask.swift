@@ -18,6 +18,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   private var place: WorkPlace?
   private var started: Int64 = 0
   private var knownLines: ProcessLines?
+  private var isStopped = false
 
   /// Starts a program, or lets it wait while this process has no descriptors left.
   ///
@@ -56,8 +57,20 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   /// Stops the program and its child processes: with SIGTERM, and with SIGKILL when the grace
   /// period is over. The task settles when they have ended.
   package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    isStopped = true
     child?.cancel(error)
     return nil
+  }
+
+  /// A warning for a program that its run stops, because that has ended; nil if anything has used the task.
+  func warning(ofEndOf run: ByteString) -> ByteString? {
+    if isStopped || isObserved || knownLines != nil { return nil }
+    if case .pipe = request.input { return nil }
+    let command = request.commandText(hiding: loop.secrets)
+    return """
+      warning: \(title) (\(command)) is stopped, as run '\(loop.secrets.redacted(run))' has ended: \
+      flow.exec(…):await() waits for the program
+      """
   }
 
   /// The number of its process; nil before its start. After its end the system may give the number to
