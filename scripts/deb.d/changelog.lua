@@ -2,13 +2,13 @@
 --
 --   flowlua changelog.lua VERSION SECONDS CONTROL
 --
--- VERSION is the program's, SECONDS the time of the package, and CONTROL the file with the
--- maintainer. Changes that aren't released are those of a version with the time in its name: one
--- before VERSION or, if VERSION is released already, one after it. So a release replaces a package
--- that was made before it, and is replaced by one that is made later.
+-- VERSION is the program's, of which `-dev` is left out, SECONDS the time of the package, and
+-- CONTROL the file with the maintainer. Changes that aren't released are those of a version with
+-- the time in its name: one before VERSION or, if VERSION is released already, one after it. So a
+-- release replaces a package that was made before it, and is replaced by one that is made later.
 -- Days of releases are those of the time zone. Text of a section before its first part is left
 -- out.
-local version, seconds, control = arg[1], math.tointeger(arg[2]), arg[3]
+local version, seconds, control = arg[1]:gsub("%-dev$", ""), math.tointeger(arg[2]), arg[3]
 local file <close> = assert(io.open(control))
 local maintainer = assert(file:read "a":match "\nMaintainer: ([^\n]+)")
 

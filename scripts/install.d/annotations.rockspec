@@ -2,7 +2,7 @@
 -- `luarocks make` in the folder of this file.
 rockspec_format = "3.0"
 package = "flowlua-annotations"
-version = "@VERSION@-1"
+version = "@ROCK@-1"
 source = { url = "file://@PREFIX@/share/flowlua" }
 description = {
   summary = "Annotations of flowlua's module 'flow' for the Lua language server",

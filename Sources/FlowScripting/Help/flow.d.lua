@@ -11,7 +11,7 @@
 ---table of options is such an error. Times are seconds, as numbers; they are finite and not
 ---negative.
 ---@class flow
----@field version string The version of flowlua, such as `"1.0.0"`: for messages. As texts, `"1.10"` comes before `"1.9"`: `flow.requires` compares.
+---@field version string The version of flowlua, such as `"1.0.0"`, or `"1.1.0-dev"` before its release: for messages. As texts, `"1.10"` comes before `"1.9"`: `flow.requires` compares.
 ---@field ops flow.Ops The ops written in Swift, by name.
 ---@field stopping boolean Whether a signal has asked the script to end, and the function of `flow.on_stop` was called, or is about to be; in workers, too.
 ---@field checking boolean Whether runs are checked instead of executed, as with `--check` and `--why`.

@@ -43,8 +43,8 @@ struct VersionBindings {
 /// The version of flowlua.
 package struct FlowLuaVersion {
   /// The version of this program. The only place of the number: `scripts/install` reads it from the program, and a
-  /// test compares the changelog.
-  package static let number: ByteString = "1.0.0"
+  /// test compares the changelog. Between two releases it is the next one's with `-dev`.
+  package static let number: ByteString = "1.1.0-dev"
 
   /// The parts of `number`.
   static let present = FlowLuaVersion(number) ?? FlowLuaVersion(major: 0, minor: 0, patch: 0)
@@ -59,9 +59,11 @@ package struct FlowLuaVersion {
     self.patch = patch
   }
 
-  /// Parses one to three numbers with dots between them; those that are missing are 0.
+  /// Parses one to three numbers with dots between them; those that are missing are 0. After them may be `-dev`: a
+  /// version that is being made counts as made.
   init?(_ text: ByteString) {
-    let parts = text.split(at: ".")
+    let isReleased = !text.hasSuffix("-dev")
+    let parts = (isReleased ? text : ByteString(text.bytes.dropLast(4))).split(at: ".")
     guard parts.count <= 3 else { return nil }
     var numbers = [0, 0, 0]
     for (index, part) in parts.enumerated() {

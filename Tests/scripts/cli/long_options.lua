@@ -11,7 +11,7 @@ check.contains(result.stdout, "usage: ", "--summary", "--follow", "--color auto|
 for line in result.stdout:gmatch("[^\n]+") do assert(#line <= 100 or line:find("usage:", 1, true), line) end
 result = host.run(host.binary, { "--version" })
 check.equal(result.status, 0)
-check.contains(result.stdout, "Lua 5.4.4", "\nflowlua 1.0.0\n")
+check.contains(result.stdout, "Lua 5.4.4", ("\nflowlua %s\n"):format(require "flow".version))
 
 for _, case in ipairs {
   { "--versoin", "unrecognized option '--versoin' (did you mean '--version'?)" },
