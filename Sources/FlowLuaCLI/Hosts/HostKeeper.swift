@@ -105,11 +105,15 @@ final class HostKeeper {
 
   // MARK: The end
 
+  /// The beginning of the sentence that the script's process looks for.
+  static let noneLeft: ByteString = "no host of '--hosts' is left"
+
   /// A node has ended.
   func ended() {
     if isEnding { return proceedWithEnd() }
     if launches.allSatisfy(\.hasEnded) {
-      say("\(plan.program): no host of '--hosts' is left")
+      let losses = launches.compactMap(\.loss).reduce("") { $0.isEmpty ? $1 : "\($0); \($1)" }
+      say("\(plan.program): \(Self.noneLeft): \(losses)")
     }
   }
 

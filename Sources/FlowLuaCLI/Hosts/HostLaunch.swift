@@ -10,6 +10,8 @@ final class HostLaunch {
   private unowned let keeper: HostKeeper
   private var child: HostProgram?
   private(set) var hasEnded = false
+  /// Why it isn't there any more: `'a' is lost: 'ssh' has ended with status 255`; nil while it is.
+  private(set) var loss: ByteString?
   private var attempts = 0
   /// The line in which `ssh` says that a port of the host isn't free.
   private var refusal: ByteString?
@@ -73,7 +75,9 @@ final class HostLaunch {
     }
     hasEnded = true
     if !keeper.isEnding {
-      keeper.say("\(keeper.plan.program): host '\(host.name)' \(reason(of: end))")
+      let loss: ByteString = "'\(host.name)' \(reason(of: end))"
+      self.loss = loss
+      keeper.say("\(keeper.plan.program): host \(loss)")
     }
     keeper.ended()
   }

@@ -7,6 +7,9 @@ internal import FlowSystem
 final class StartedHosts {
   /// Those of the server that they join.
   let settings: RemoteSettings
+  private let program: ByteString
+  /// Whether only they can execute ops: the server is theirs.
+  private let isServerOwn: Bool
   private let process: pid_t
   private let output: Int32
   private var lifeline: Int32
@@ -69,7 +72,8 @@ final class StartedHosts {
     if process == 0 { keep(plan) }
     do {
       let reply = NodeStarter.readLine(output) ?? ""
-      let started = StartedHosts(try plan.serverSettings(reply), process, output, lifeline)
+      let started = StartedHosts(
+        try plan.serverSettings(reply), plan, process, output, lifeline)
       current = started
       atexit { StartedHosts.current?.end() }
       return started
@@ -93,9 +97,12 @@ final class StartedHosts {
   }
 
   private init(
-    _ settings: RemoteSettings, _ process: pid_t, _ output: Int32, _ lifeline: Int32
+    _ settings: RemoteSettings, _ plan: HostPlan, _ process: pid_t, _ output: Int32,
+    _ lifeline: Int32
   ) {
     self.settings = settings
+    program = plan.program
+    isServerOwn = plan.server == nil
     self.process = process
     self.output = output
     self.lifeline = lifeline
@@ -103,9 +110,9 @@ final class StartedHosts {
 
   /// Begins to show what is said about the nodes, on a thread: the script may be busy. Called in the sandbox.
   func beginReading() throws(CommandLineArguments.Misuse) {
-    let output = output
+    let (output, program, loss) = (output, program, isServerOwn ? settings.loss : nil)
     do throws(SystemError) {
-      reader = try SignalFreeThread.start(isDetached: false) { Self.show(output) }
+      reader = try SignalFreeThread.start(isDetached: false) { Self.show(output, program, loss) }
     } catch {
       throw Self.failure(error.message)
     }
@@ -114,7 +121,10 @@ final class StartedHosts {
   /// Lines with more bytes are shown in parts.
   private static let longestLine = 65_536
 
-  private static func show(_ descriptor: Int32) {
+  private static func show(
+    _ descriptor: Int32, _ program: ByteString, _ loss: Locked<ByteString?>?
+  ) {
+    let mark: ByteString = "\(program): \(HostKeeper.noneLeft)"
     var splitter = LineSplitter()
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
@@ -122,8 +132,10 @@ final class StartedHosts {
       if count < 0, errno == EINTR { continue }
       if count <= 0 { return }
       buffer.withUnsafeBytes { bytes in
-        splitter.add(UnsafeRawBufferPointer(rebasing: bytes[..<count])) {
-          Output.write($0 + "\n", toError: true)
+        splitter.add(UnsafeRawBufferPointer(rebasing: bytes[..<count])) { line in
+          Output.write(line + "\n", toError: true)
+          guard line.hasPrefix(mark) else { return }
+          loss?.withLock { $0 = ByteString(line.bytes.dropFirst(program.count + 2)) }
         }
       }
       if splitter.partCount > Self.longestLine {

@@ -26,6 +26,8 @@ package struct RemoteSettings: Sendable {
   /// Whether all connections to the server stay on this computer or in tunnels of the secure shell: it is there for the
   /// script alone, or this node was started by such a script.
   package var isForOwnNodes = false
+  /// Why none is left of the nodes that were started for the script; nil while there are some. Another thread sets it.
+  package let loss = Locked<ByteString?>(nil)
   /// The text of `FLOWLUA_REMOTE_KEY`, with which messages are sealed; nil for none.
   private var key: ByteString?
   /// The URLs as they were given.

@@ -513,6 +513,7 @@ final class RemoteDispatcher {
     } else {
       nodes.forget(before: now)
     }
+    let isHopeless = settings.loss.withLock { $0 != nil }
     for job in jobsInOrder {
       let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
       let world = RemoteJobState.World(
@@ -520,7 +521,8 @@ final class RemoteDispatcher {
         knowsNodes: now - connectedAt > RemoteNodes.silence,
         hasItsNode: nodes.isThere(job.state.node),
         hasNode: nodes.all.contains { $0.tags.covers(job.tags) },
-        endsEverything: host.endsEverything, patience: limit,
+        endsEverything: host.endsEverything,
+        patience: isHopeless ? 0 : limit,
         stopPatience: cleanup.later(by: cleanup)
           .later(by: loop.gracePeriod.clampedNanoseconds).later(by: 2_000_000_000))
       perform(job.state.look(world), job)

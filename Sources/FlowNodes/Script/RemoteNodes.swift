@@ -100,6 +100,7 @@ package final class RemoteNodes {
     for other in others.sorted(by: { $0.name < $1.name }) {
       text = text + "; \(other.name): \(other.problem(withKey: key))"
     }
+    if let loss = settings.loss.withLock({ $0 }) { return FlowError(.error, "\(text): \(loss)") }
     let waited = FlowValue.text(of: settings.timeout)
     return FlowError(.error, "\(text) (waited \(waited); flowlua --join \(settings.place))")
   }
