@@ -253,6 +253,9 @@ struct flowlua_state {
   /// How many coroutines enclose what runs, and whether that is to end.
   int32_t enclosure_count;
   bool enclosure_stopped;
+  /// The coroutine that makes a text for the host, and how many were cut; see own_text.c.
+  flowlua_coroutine *own_text;
+  int32_t cut_texts;
   // Memory.
   size_t memory_used;
   /// A new block comes from malloc, without another look, while less than this is used with it; see
@@ -686,6 +689,10 @@ void flowlua_install_coroutine_library(lua_State *L);
 /// An idle coroutine, or a new one. NULL when memory ran out.
 flowlua_coroutine *flowlua_coroutine_take(flowlua_state *state);
 void flowlua_recycle(flowlua_state *state, flowlua_coroutine *coroutine);
+
+// own_text.c
+/// Replaces the value on top by its text; returns LUA_OK, or the status of the error that is there then. [-1, +1, m]
+int32_t flowlua_own_text(lua_State *L);
 
 // refusals.c
 /// Whether the value at an index is the stand-in for a function that the state doesn't have.

@@ -62,16 +62,10 @@ static void append_literal(rendering *text, const char *literal) {
   append(text, literal, strlen(literal));
 }
 
-static int to_text(lua_State *L) {
-  luaL_tolstring(L, 1, NULL);
-  return 1;
-}
-
-/// `tostring` of the value on top, whose own function may fail. [-0, +0, m]
+/// `tostring` of the value on top, whose own function may fail, or take too long. [-0, +0, m]
 static void append_tostring(lua_State *L, rendering *text) {
-  lua_pushcfunction(L, to_text);
-  lua_pushvalue(L, -2);
-  if (lua_pcall(L, 1, 1, 0) == LUA_OK) {
+  lua_pushvalue(L, -1);
+  if (flowlua_own_text(L) == LUA_OK) {
     size_t count = 0;
     const char *bytes = flowlua_bytes(L, -1, &count);
     if (bytes != NULL) append(text, bytes, count);

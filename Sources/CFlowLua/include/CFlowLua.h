@@ -452,6 +452,8 @@ int32_t flowlua_get_field(
 int32_t flowlua_push_protected(flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value);
 /// `tostring` of a value, its `__tostring` included. [-0, +1, -]
 int32_t flowlua_tostring(flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value);
+/// As flowlua_tostring, for the host: it takes a second at most, and then fails. [-0, +1, -]
+int32_t flowlua_text(flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value);
 /// Appends a value as a log line shows it: tables as {1, 2, a = 3} with sorted keys and without
 /// metamethods but `__tostring` and `__name`, at most `limit` characters. [-0, +1, -]
 int32_t flowlua_render(

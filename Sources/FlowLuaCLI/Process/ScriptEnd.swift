@@ -1,5 +1,7 @@
 internal import FlowEngine
 internal import FlowScripting
+internal import FlowSystem
+@_spi(Scripting) internal import LuaVM
 
 /// The end of a script: tasks that it has started are awaited or cancelled, and no failure is lost.
 struct ScriptEnd {
@@ -39,6 +41,9 @@ struct ScriptEnd {
   func cancel(because reason: ByteString) -> Bool {
     guard let host = deferred.host else { return true }
     host.cancelEverything(reason: reason)
+    if host.vm.takeInterruption(), flowsystem_was_interrupted() {
+      messages.reportInterruption(interruption())
+    }
     return !messages.reportFailures(of: host)
   }
 }

@@ -257,7 +257,7 @@ extension ScriptHost {
       return "\(position)(error object is a \(vm.typeName(of: value)) value)"
     case .reference(let reference):
       if vm.hasMetafield("__tostring", reference) {
-        do { return try vm.tostring(value) } catch {
+        do { return try vm.ownText(of: value) } catch {
           let problem = (error as? LuaError)?.message ?? ByteString(describing: error)
           return """
             \(position)(error object is a \(reference.kind.name) value; \

@@ -335,6 +335,7 @@ extension ScriptHost {
     case .task(let task): task.reportCutClose(waits: waits, grace: owner.grace)
     case .callback(let run, _), .predicate(let run, _), .delay(let run, _):
       run.reportCutClose(waits: waits, grace: nil)
+    case .check(let check): check.run.reportCutClose(waits: waits, grace: nil)
     case .cleanup: break
     }
   }
@@ -365,6 +366,7 @@ extension ScriptHost {
       current = Current(op: .passUnretained(context))
     case .callback(let owner, _), .predicate(let owner, _), .delay(let owner, _):
       current = Current(run: .passUnretained(owner))
+    case .check(let check): current = Current(run: .passUnretained(check.run))
     case .machine(let call, _):
       current = Current(op: call.context.map { .passUnretained($0) }, run: outer.run)
     case .task(let code): _ = enter(code)

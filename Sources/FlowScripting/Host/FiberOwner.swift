@@ -13,6 +13,8 @@ enum FiberOwner {
   case predicate(Run, CallbackCompletion)
   /// The function that decides when an op is retried.
   case delay(Run, CallbackCompletion)
+  /// A function that the engine needs at once: a predicate of a declaration, or a function of a group.
+  case check(CheckingExecution)
   /// A function of a machine.
   case machine(MachineCall, MachinePart)
   /// The function of a task.
@@ -25,6 +27,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion), .delay(_, let completion):
       completion.deadline
+    case .check(let check): check.deadline
     case .machine(let call, _): call.deadline
     case .task(let code): code.ownerDeadline
     }
@@ -37,6 +40,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion), .delay(_, let completion):
       completion.expire()
+    case .check(let check): check.expire()
     case .machine(let call, _): call.expire()
     case .task(let code): code.expire()
     }
@@ -75,6 +79,7 @@ enum FiberOwner {
     switch self {
     case .op(let context), .cleanup(let context, _): context.run.outermostOwner
     case .callback(let run, _), .predicate(let run, _), .delay(let run, _): run.outermostOwner
+    case .check(let check): check.run.outermostOwner
     case .machine(let call, _): call.context?.run.outermostOwner
     case .task(let code): code.tasksAround?.outermostRun
     }
@@ -110,6 +115,8 @@ enum FiberOwner {
       case .returned: completion.finish(nil)
       case .failed(let error): completion.finish(error)
       }
+    // Its caller reads the outcome.
+    case .check: break
     case .machine(let call, let part):
       switch end {
       case .returned(let value):

@@ -103,18 +103,32 @@ extension ScriptHost {
   func callInPlace(
     _ function: LuaReference, _ arguments: [LuaValue], traceback: Bool = true
   ) throws -> [LuaValue] {
-    guard let run = loop.checking?.run else {
+    guard let check = loop.checking else {
       return try vm.call(function, arguments, traceback: traceback)
     }
-    let outer = current
-    current = Current(run: .passUnretained(run))
-    defer { current = outer }
-    // Only the coroutine of a task can be stopped while it is busy.
-    guard codeWatch != nil else {
-      return try vm.call(function, arguments, traceback: traceback)
+    let owner = FiberOwner.check(check)
+    if codeWatch != nil {
+      // Other code of the host runs meanwhile, and isn't stopped with this.
+      return try run(owner) {
+        Result { try callAsTask(function, arguments, encloses: false, adopt: adopt) }
+      }.get()
     }
-    // Other code of the host runs meanwhile, and isn't stopped with this.
-    return try callAsTask(function, arguments, encloses: false, adopt: adopt)
+    var isLimited = false
+    let called = run(owner) {
+      vm.callInPlace(function, arguments) {
+        let limits = limits(owner.deadline, grace: closeGrace(of: owner))
+        isLimited = limits.deadline != 0
+        return limits
+      }
+    }
+    switch called {
+    case .returned(let results): return results
+    case .ended(let outcome):
+      if case .ended(.failed(let error)) = state(after: outcome, of: owner, expires: isLimited) {
+        throw error
+      }
+      throw FlowError(.error, "a function that was called in place has parked")
+    }
   }
 
   /// Calls a function as a task, and runs the loop until that has ended; returns all results.

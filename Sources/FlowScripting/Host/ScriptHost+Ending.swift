@@ -124,11 +124,14 @@ extension ScriptHost {
       for task in loop.pendingTasks where task.id > newest { task.stop(error) }
       newest = loop.newestTask
       // Programs without an op or a task have their grace, too.
-      while !loop.turn(until: { [loop] in
-        loop.newestTask != newest || (loop.pendingTaskCount == 0 && !loop.areProgramsEnding)
+      while !loop.turn(until: { [loop, vm] in
+        loop.newestTask != newest || vm.isAskedToEnd
+          || (loop.pendingTaskCount == 0 && !loop.areProgramsEnding)
       }),
         stalls.failNext(on: loop)
       {}
+      // It has the same cleanups to wait for, and says how the process ends.
+      if vm.takeTermination() { terminate() }
     } while loop.pendingTaskCount > 0 && loop.newestTask != newest && rounds > 0
   }
 
@@ -145,7 +148,7 @@ extension ScriptHost {
     guard !vm.runsScheduledCoroutine, !loop.isExecuting else {
       events.onCancellation?(true)
       for task in loop.pendingTasks { task.cancel(reason: Self.termination) }
-      limitCleanup()
+      limitBusyCode()
       if ending.isEndingProcess { return }
       if vm.runsScheduledCoroutine {
         vm.repeatTerminationAfterActivity()
@@ -213,6 +216,13 @@ extension ScriptHost {
   var executesCleanup: Bool {
     if currentTask != nil { return false }
     return currentOp?.isCleaningUp ?? currentRun?.isCallingBack ?? false
+  }
+
+  /// Stops the code that executes, if it stays busy although everything is being cancelled.
+  private func limitBusyCode() {
+    if executesCleanup { return limitCleanup() }
+    vm.watchActivity(
+      deadline: LuaVM.monotonicTime.later(by: busyGrace), grace: closeGrace(currentOp?.grace))
   }
 
   /// Stops a busy cleanup, which now has a grace, at the end of that grace.

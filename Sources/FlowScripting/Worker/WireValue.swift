@@ -239,7 +239,7 @@ package final class WireError: Sendable {
     _ value: LuaValue, _ batch: inout WireBatch, _ host: ScriptHost
   ) -> WireValue {
     if let wired = try? host.wire(value, &batch) { return wired }
-    let text = try? host.vm.tostring(value)
+    let text = try? host.vm.ownText(of: value)
     return .bytes(text.map { $0 } ?? "?")
   }
 

@@ -39,8 +39,7 @@ extension LuaVM {
       grace: max(0, grace.clampedNanoseconds))
     start.wanted = UInt8(FLOWLUA_WANTS_ALL)
     start.is_call = true
-    // A stop of the code that has made this call stops what it calls.
-    let result = enclose { Result { try finish(&start, arguments) } }
+    let result = Result { try finish(&start, arguments) }
     // The outermost call throws the error, whatever its code has made of the stop.
     if flowlua_activity(state) == nil, let error = callStopError.take() { throw error }
     return try result.get()
@@ -54,31 +53,94 @@ extension LuaVM {
     return true
   }
 
+  /// The end of a call in place.
+  package enum CallInPlace {
+    case returned([LuaValue])
+    /// As of a coroutine that was started and didn't return.
+    case ended(LuaOutcome)
+  }
+
+  /// Calls a function as a coroutine of the scheduler, and stays until it has ended: its waits run the loop in place.
+  /// A stop of the code that has made this call stops the function, too.
+  ///
+  /// - Parameters:
+  ///   - function: The function.
+  ///   - arguments: The arguments.
+  ///   - limits: The deadline, 0 for none, and the grace from now on, as of `start(_:_:deadline:grace:)`.
+  /// - Returns: All results, or the outcome.
+  package func callInPlace(
+    _ function: LuaReference, _ arguments: [LuaValue],
+    limits: () -> (deadline: Int64, grace: Int64)
+  ) -> CallInPlace {
+    do { try enter() } catch { return .ended(.refused(error)) }
+    checkHome(function)
+    let first = limits()
+    var start = flowlua_start(
+      function: function.id, deadline: first.deadline, grace: first.grace)
+    start.wanted = UInt8(FLOWLUA_WANTS_ALL)
+    let (status, count) = run(&start, arguments) { coroutine, begun in
+      unwatch(coroutine)
+      pump(begun)
+      let next = limits()
+      if next.deadline != 0 { watch(coroutine, deadline: next.deadline, grace: next.grace) }
+    }
+    guard status >= 0, let raw = start.coroutine else { return .ended(.refused(takeError(status))) }
+    let coroutine = RunningCoroutine(raw: raw)
+    guard Int(status) == FLOWLUA_FINISHED else {
+      return .ended(outcome(coroutine, status, count))
+    }
+    defer { release(coroutine, finished: true) }
+    do { return .returned(try results(of: coroutine, count)) } catch {
+      return .ended(.refused(error))
+    }
+  }
+
+  /// Starts a function, and runs it until it has ended; returns its status, and how many results it has. A stop of the
+  /// code that has made the call stops the function. `wait` is called at each wait; other code that runs meanwhile isn't
+  /// a part of the call.
+  private func run(
+    _ start: inout flowlua_start, _ arguments: [LuaValue],
+    wait: (RunningCoroutine, LuaWait) -> Void
+  ) -> (status: Int32, count: Int32) {
+    var status = enclose {
+      withRawValues(of: self, arguments) { values in
+        start.arguments = UnsafePointer(values)
+        start.count = Int32(clamping: arguments.count)
+        return flowlua_start_function(state, &start)
+      }
+    }
+    var count = start.result_count
+    while status == FLOWLUA_PARKED, let raw = start.coroutine, let begun = takeParkedWait() {
+      wait(RunningCoroutine(raw: raw), begun)
+      // C has the address of the wait until the coroutine has continued.
+      status = withExtendedLifetime(begun) {
+        enclose { flowlua_coroutine_run(state, raw, 0, &count) }
+      }
+    }
+    return (status, count)
+  }
+
+  /// The results of a coroutine that has finished.
+  private func results(of coroutine: RunningCoroutine, _ count: Int32) throws -> [LuaValue] {
+    let lua = flowlua_coroutine_state(coroutine.raw)
+    let first = lua_gettop(lua) - count + 1
+    return try (0..<count).map { try value(in: lua, at: first + $0) }
+  }
+
   /// Starts a function, and reads its results once it has ended.
   private func finish(
     _ start: inout flowlua_start, _ arguments: [LuaValue]
   ) throws -> [LuaValue] {
-    var status = withRawValues(of: self, arguments) { values in
-      start.arguments = UnsafePointer(values)
-      start.count = Int32(clamping: arguments.count)
-      return flowlua_start_function(state, &start)
-    }
-    guard status >= 0, let raw = start.coroutine else { throw takeError(status) }
-    let coroutine = RunningCoroutine(raw: raw)
-    var count = start.result_count
-    while status == FLOWLUA_PARKED, let wait = takeParkedWait() {
+    let (status, count) = run(&start, arguments) { _, wait in
       if !wait.isReady {
         wait.fail(LuaError(.runtime, "attempt to await in a call with a deadline"))
       }
-      // C has the address of the wait until the coroutine has continued.
-      status = withExtendedLifetime(wait) { flowlua_coroutine_run(state, raw, 0, &count) }
     }
+    guard status >= 0, let raw = start.coroutine else { throw takeError(status) }
+    let coroutine = RunningCoroutine(raw: raw)
     defer { release(coroutine, finished: Int(status) == FLOWLUA_FINISHED) }
     switch Int(status) {
-    case FLOWLUA_FINISHED:
-      let lua = flowlua_coroutine_state(raw)
-      let first = lua_gettop(lua) - count + 1
-      return try (0..<count).map { try value(in: lua, at: first + $0) }
+    case FLOWLUA_FINISHED: return try results(of: coroutine, count)
     case FLOWLUA_FAILED:
       throw failure(coroutine).error
     case FLOWLUA_STOPPED:

@@ -60,7 +60,7 @@ extension LuaVM {
         isDescribingError = true
         defer { isDescribingError = false }
         if let text = try? metafield("__tostring", of: reference), !text.isNil,
-          let shown = try? tostring(value)
+          let shown = try? ownText(of: value)
         {
           return shown
         }

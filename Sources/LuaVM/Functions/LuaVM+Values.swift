@@ -431,6 +431,12 @@ extension LuaVM {
     return try popString(withRawValues(of: self, [value]) { flowlua_tostring(state, $0) })
   }
 
+  /// As `tostring`, for the host: a `__tostring` that takes longer than a second is an error.
+  package func ownText(of value: LuaValue) throws -> ByteString {
+    try enter()
+    return try popString(withRawValues(of: self, [value]) { flowlua_text(state, $0) })
+  }
+
   /// The text of a value for a log line, at most `limit` characters.
   package func render(_ value: LuaValue, limit: Int) throws -> ByteString {
     try enter()

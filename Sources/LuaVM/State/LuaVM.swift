@@ -433,7 +433,11 @@ public final class LuaVM {
   }
 
   fileprivate func pump(_ pointer: UnsafeMutableRawPointer) {
-    let wait = Unmanaged<LuaWait>.fromOpaque(pointer).takeUnretainedValue()
+    pump(Unmanaged<LuaWait>.fromOpaque(pointer).takeUnretainedValue())
+  }
+
+  /// Makes a wait ready in place, if there isn't one of these already.
+  func pump(_ wait: LuaWait) {
     begunWait = nil
     if isPumping {
       refusedWait = wait

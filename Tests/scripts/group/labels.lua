@@ -63,7 +63,7 @@ run = start(Op, function(item) return item ~= "b" and item .. "?" or nil end, { 
 check.same(run.data.names, { "UploadOp #1 a?", "UploadOp #2" })
 for _, bad in ipairs {
   { function(item) return item.a.b end, "labels.lua:", "attempt to index a nil value" },
-  { function() error { code = 7 } end, "(error object is a table value)" },
+  { function() error { code = 7 } end, "(error object is a table value: {code = 7})" },
   { function() return {} end, "labels.lua:67: bad result", "'label'", "string or nil expected, got table" },
   { function() return true end, "'label'", "got boolean" },
 } do

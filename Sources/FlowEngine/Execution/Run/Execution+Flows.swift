@@ -246,8 +246,9 @@ extension Execution {
       frames[top].cursor.delayed()
       return .waiting
     case .ended(let error):
-      let error = error.map { attributed($0, to: top) } ?? frames[top].cursor.error
-      frames[top].cursor.stopRetrying(error)
+      let ending = stop?.error(at: top) ?? error.map { attributed($0, to: top) }
+      frames[top].cursor.stopRetrying(ending ?? frames[top].cursor.error)
+      endStop(of: top)
       return .moved
     }
   }

@@ -122,6 +122,7 @@ extension Execution {
       return .waiting
     case .ended(let error):
       if let error = opStop ?? error { context.replaceOutcome(error) }
+      endStop(of: opLevel)
       return endOp()
     }
   }
@@ -176,6 +177,8 @@ extension Execution {
       policy.allows(attemptAfter: attempt.number, error)
     else { return false }
     decision = RetryDecision(policy, error, attempt: attempt.number)
+    // The functions that decide have together as much time as an attempt.
+    if policy.rule != nil { startTimer(of: level) }
     return true
   }
 
@@ -189,6 +192,7 @@ extension Execution {
   func decide(_ level: Int, scope: UInt32, position: UInt32) -> Decision {
     guard let decision else { return .ended(nil) }
     guard askPolicy(decision) else { return .waiting }
+    if decision.policy.rule != nil { stopTimer(of: level) }
     self.decision = nil
     if stop != nil { return .ended(nil) }
     switch decision.answer(using: &engine.randomNumberGenerator) {

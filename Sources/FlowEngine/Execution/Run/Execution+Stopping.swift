@@ -354,4 +354,10 @@ package struct CheckingExecution {
     let execution = execution.takeUnretainedValue()
     return execution.codeStop ?? execution.starterStop
   }
+
+  /// When the function has to be stopped if it is busy, as `OpContext.deadline`.
+  package var deadline: Int64 { execution.takeUnretainedValue().deadline }
+
+  /// Reports that `deadline` has passed while the function was busy; returns the error to end with.
+  package func expire() -> FlowError { execution.takeUnretainedValue().expireTask() }
 }
