@@ -154,6 +154,7 @@ extension Keeper {
     between known: OpRecord, and record: OpRecord, _ work: KeptWork
   ) throws -> (text: ByteString, isOnlyCode: Bool) {
     if work.passesItems { return ("nothing of its streams is kept", false) }
+    if known.reads.contains(where: \.isFolderGone) { return (Self.folderGone, false) }
     let hasChanged = known.code != record.code
     var names: [ByteString] = []
     func add(_ input: KeptInput) {
@@ -193,6 +194,8 @@ extension Keeper {
     return ("\(shown)\(rest) \(names.count == 1 ? "differs" : "differ")", false)
   }
 
+  private static let folderGone: ByteString = "its temporary folder is gone"
+
   /// The name of an input in a reason: `<text>`, for a file `<source> (main.c)`.
   private static func shown(_ name: ByteString, _ work: KeptWork) -> ByteString {
     if name.bytes.first == 0 {
@@ -228,7 +231,8 @@ extension Keeper {
   /// - Throws: `UnreadFiles` when the content of a file has to be read first.
   func dependencyChange(since record: OpRecord, _ work: KeptWork) throws -> ByteString? {
     var unread: Set<ByteString> = []
-    for read in record.reads where read.isDependency {
+    if record.reads.contains(where: \.isFolderGone) { return Self.folderGone }
+    for read in record.reads where read.isDependency && read.folder == nil {
       do {
         if try digest(ofRead: read.name, by: record, work) != read.digest {
           return "\(Self.shown(read.name, work)) differs"
@@ -246,6 +250,10 @@ extension Keeper {
     ofRead name: ByteString, by record: OpRecord, _ work: KeptWork
   ) throws -> Digest? {
     if name.bytes.first == 0 {
+      let read = KeptInput(name: name, digest: .incomparable)
+      if let folder = read.folder {
+        return read.isFolderGone ? nil : KeptInput.folder(folder).digest
+      }
       let path = ByteString(name.bytes.dropFirst())
       guard let content = try content(at: path, for: work) else {
         throw UnreadFiles(paths: [path])

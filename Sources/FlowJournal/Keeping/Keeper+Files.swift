@@ -1,4 +1,6 @@
 internal import FlowEngine
+internal import FlowLoop
+internal import FlowSystem
 
 // Files that ops are given, and that they make: they count by content.
 extension Keeper {
@@ -106,6 +108,30 @@ extension KeptInput {
     KeptInput(name: Keeper.contentMark + path, digest: content)
   }
 
-  /// Whether it is, among the reads of a record.
+  /// A temporary folder that is named by what an op has set.
+  static func folder(_ path: ByteString) -> KeptInput {
+    KeptInput(name: folderMark + path, digest: folderThere)
+  }
+
+  private static let folderMark = Keeper.contentMark + Keeper.contentMark
+  /// The digest of a temporary folder that is there.
+  private static let folderThere = Digest(high: 1, low: 3)
+
+  /// The temporary folder that it is, among the reads of a record.
+  var folder: ByteString? {
+    name.hasPrefix(Self.folderMark) ? ByteString(name.bytes.dropFirst(2)) : nil
+  }
+
+  /// Whether it is a temporary folder that has gone.
+  var isFolderGone: Bool {
+    guard let folder else { return false }
+    do throws(SystemError) {
+      return try FileStamp.read(folder) == nil
+    } catch {
+      return true
+    }
+  }
+
+  /// Whether it is a file or a folder, among the reads of a record.
   var isDependency: Bool { name.bytes.first == 0 }
 }

@@ -1,5 +1,5 @@
 internal import FlowLoop
-package import FlowEngine
+@_spi(Scripting) package import FlowEngine
 
 /// Keeps the ops of all runs of a script in a store, and takes over what earlier processes have finished there.
 ///
@@ -58,6 +58,8 @@ package final class Keeper: RunKeeper, MessageKeeper {
   private var counts: KeptCounts?
   /// Executions that have begun in this turn of the loop.
   @exclusivity(unchecked) private var begun: [OpKeeping] = []
+  /// The executions that have seen tables and haven't ended. Safe: each takes itself out at its end.
+  @exclusivity(unchecked) private var observers: [ObjectIdentifier: Unmanaged<OpKeeping>] = [:]
 
   package convenience init(
     _ kept: KeptRun, in store: JournalStore, values: any KeptValues, trustsCode: Bool = false,
@@ -213,7 +215,7 @@ package final class Keeper: RunKeeper, MessageKeeper {
     var line: ByteString?
     var lineage: UInt64?
     var replaced: Int?
-    var wasInterrupted = false
+    var interruption: OpRecord.State?
     if isComparable, let index = try takeFinished(content, work) {
       var lost: ByteString
       do {
@@ -250,13 +252,13 @@ package final class Keeper: RunKeeper, MessageKeeper {
           // The record stands for all executions of the op, the latest with its key.
           record.id = known.id
           lineage = Self.lineage(after: known)
-          wasInterrupted = known.state == .started
+          interruption = known.state
         }
         line = why
       case .decided(let decision): return decision
       }
     }
-    return execute(work, record, lineage, line, replaced, wasInterrupted: wasInterrupted)
+    return execute(work, record, lineage, line, replaced, interruption)
   }
 
   /// Where the execution of a work stands.
@@ -299,7 +301,7 @@ package final class Keeper: RunKeeper, MessageKeeper {
   /// The decision to execute an op; whether an earlier process had begun the same execution, and didn't record its end.
   func execute(
     _ work: KeptWork, _ record: OpRecord, _ lineage: UInt64?, _ line: ByteString?,
-    _ replaced: Int? = nil, wasInterrupted: Bool = false
+    _ replaced: Int? = nil, _ interruption: OpRecord.State? = nil
   ) -> KeepingDecision {
     var record = record
     let place = place(of: work)
@@ -310,7 +312,7 @@ package final class Keeper: RunKeeper, MessageKeeper {
     }
     let keeping = OpKeeping(
       self, record, lineage: lineage, work, depth: place.depth, replaced: replaced,
-      wasInterrupted: wasInterrupted)
+      interruption: interruption)
     noteStart(keeping, on: work.loop)
     noteCode(record.code, work)
     counts?.noteExecution(line)
@@ -375,22 +377,28 @@ package final class Keeper: RunKeeper, MessageKeeper {
     var result = FlowValue.null
     var writes: [(key: DataKey, value: FlowValue)] = []
     var undos = KeptUndos()
+    var tables = KeptTables()
     for write in known {
       let bytes = try store.load(write)
       let value = try bytes.map { try decode($0.bytes, write, record, of: run) } ?? .null
       if write.isResult {
         result = value
-      } else if write.name != OpRecord.partMark, !undos.take(write.name, value, work.loop.keys) {
-        writes.append((work.loop.keys.intern(write.name), value))
+      } else if write.name != OpRecord.partMark, !undos.take(write.name, value, work.loop.keys),
+        !tables.take(write.name, value, work.loop.keys)
+      {
+        let key = work.loop.keys.intern(write.name)
+        writes.append((key, tables.table(for: key, after: writes, in: work.data) ?? value))
       }
     }
     let keys = work.loop.keys
     if let outer = work.outer as? OpKeeping {
-      for read in reads where read.isDependency { outer.dependsOn(read.key) }
+      for read in reads where read.isDependency {
+        if let folder = read.folder { outer.makesFolder(folder) } else { outer.dependsOn(read.key) }
+      }
     }
     return .finished(
       KnownEnd(
-        writes: writes, result: result,
+        changes: tables.changes, writes: writes, result: result,
         reads: reads.filter { !$0.isDependency }.map { keys.intern($0.name) },
         line: line, lineage: lineage,
         undos: undos.all.map { undo in
@@ -459,6 +467,25 @@ package final class Keeper: RunKeeper, MessageKeeper {
       let started = begun
       begun = []
       for keeping in started { keeping.writeStart() }
+    }
+  }
+
+  // MARK: Tables that executions share
+
+  /// An op has seen a table: it is asked about those that others change until it has ended.
+  func add(_ keeping: OpKeeping) {
+    observers[ObjectIdentifier(keeping)] = Unmanaged.passUnretained(keeping)
+  }
+
+  func forget(_ keeping: OpKeeping) { observers[ObjectIdentifier(keeping)] = nil }
+
+  /// An op that has ended has changed tables: those of ops that execute meanwhile aren't theirs alone.
+  func note(_ tables: [any OpaqueValue], changedBy keeping: OpKeeping) {
+    for table in tables {
+      for other in observers.values.map({ $0.takeUnretainedValue() })
+      where !other.isRelated(to: keeping) && other.shares(table) {
+        _ = keeping.shares(table)
+      }
     }
   }
 

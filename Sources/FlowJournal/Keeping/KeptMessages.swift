@@ -63,14 +63,24 @@ final class KeptMessages: MessageStore {
     }
   }
 
-  func begin(_ request: MessageRequest) throws -> Double {
+  func begin(_ request: MessageRequest, at now: Double) throws -> Double? {
     let isWritten = request.type.map { !$0.isTested } ?? false
     let wait = KeptWait(
       wait: request.wait, name: request.name,
       ask: request.ask.map { kept.loop.secrets.redacted($0) },
       type: isWritten ? request.type?.name : nil, began: WallClock.now())
+    let isVirtual = kept.loop.timeSource.isVirtual
     return try write { () throws(FlowError) in
-      try table.begin(wait, of: kept.number, epoch: kept.epoch)
+      if let began = try table.timedOut(wait.wait, of: kept.number) {
+        // The timeout may be a longer one now. A virtual clock says nothing about the time that has passed.
+        if request.isContinued, let timeout = request.timeout,
+          isVirtual || began + timeout.inSeconds <= now
+        {
+          return nil
+        }
+        try table.end(wait.wait, of: kept.number)
+      }
+      return try table.begin(wait, of: kept.number, epoch: kept.epoch)
     }
   }
 
@@ -107,9 +117,15 @@ final class KeptMessages: MessageStore {
     }
   }
 
-  func end(_ request: MessageRequest) {
+  func end(_ request: MessageRequest, isTimedOut: Bool) {
     // A wait that stays there is only shown too long.
-    try? write { () throws(FlowError) in try table.end(request.wait, of: kept.number) }
+    try? write { () throws(FlowError) in
+      if isTimedOut {
+        try table.setTimedOut(request.wait, of: kept.number)
+      } else {
+        try table.end(request.wait, of: kept.number)
+      }
+    }
   }
 
   /// Writes while the run is this process's.

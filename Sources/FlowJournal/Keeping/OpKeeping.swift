@@ -9,8 +9,8 @@ final class OpKeeping: KeptExecution {
   @exclusivity(unchecked) private var isWritten = false
   let lineage: UInt64
   private let given: [DataKey]
-  /// The digests of the values that it was given, if they aren't those of the record's inputs.
-  private let before: [Digest]?
+  /// The tables that it was given or has read, as they were then.
+  private(set) var seen: [SeenTable] = []
   /// Whether a value counts instead of what it is given and reads.
   private let hasCacheKey: Bool
   /// The declared outputs that are files.
@@ -19,18 +19,19 @@ final class OpKeeping: KeptExecution {
   private var made: [(write: Int, paths: [ByteString])] = []
   /// The files that it depends on, besides its inputs.
   private var dependencies: Set<ByteString> = []
+  /// The temporary folders that were made within it.
+  private var folders: Set<ByteString> = []
   /// The keeping of the op that executes it.
   private weak var outer: OpKeeping?
   @exclusivity(unchecked) private var set = KeyList()
   @exclusivity(unchecked) private var isRead = KeyList()
-  /// The keys that it has read without a declaration.
-  @exclusivity(unchecked) private var read: [(key: DataKey, digest: Digest)] = []
 
   /// Why its code can't be compared.
   private let codeProblem: ByteString?
   private let loop: FlowEventLoop
 
   let wasInterrupted: Bool
+  let continuesWaits: Bool
   /// How many kept ops are around it.
   private let depth: Int
   /// The record of the finished op that it is executed instead of.
@@ -41,24 +42,35 @@ final class OpKeeping: KeptExecution {
 
   init(
     _ keeper: Keeper, _ record: OpRecord, lineage: UInt64, _ work: KeptWork, depth: Int,
-    replaced: Int?, wasInterrupted: Bool
+    replaced: Int?, interruption: OpRecord.State?
   ) {
     self.keeper = keeper
     self.depth = depth
     self.replaced = replaced
     isWithinUndo = work.isWithinUndo
     outer = work.outer as? OpKeeping
-    self.wasInterrupted = wasInterrupted
+    wasInterrupted = interruption == .started
+    continuesWaits = interruption == .started || interruption == .stopped
     self.record = record
     self.lineage = lineage
     given = work.given
     hasCacheKey = work.cacheKey != nil
-    before =
-      hasCacheKey
-      ? work.given.indices.map { keeper.digest(of: work.inputs[$0].value) } : nil
     outputFiles = work.outputFiles
     codeProblem = work.codeProblem
     loop = work.loop
+    for (place, key) in given.enumerated() {
+      // Those of a cache key aren't among the record's inputs.
+      note(work.inputs[place].value, key, hasCacheKey ? nil : record.inputs[place].digest)
+    }
+  }
+
+  deinit { if !seen.isEmpty { keeper.forget(self) } }
+
+  /// Notes a table that the op sees under a key; `digest` is that of its content, if it is known.
+  private func note(_ value: FlowValue?, _ key: DataKey, _ digest: Digest?) {
+    guard case .opaque(let table)? = value, !(table is any StreamValue) else { return }
+    if seen.isEmpty { keeper.add(self) }
+    seen.append(SeenTable(key: key, value: table, digest: digest ?? keeper.digest(of: value)))
   }
 
   /// How many lines of the log are kept, the last ones, and how long they may be.
@@ -115,9 +127,17 @@ final class OpKeeping: KeptExecution {
     let digest = try? keeper.digest(ofRead: name, in: bucket) { name in
       set.keys.contains { keys.name(of: $0) == name }
     }
-    read.append((key, digest ?? .incomparable))
+    note(bucket.get(key), key, digest)
     if hasCacheKey { return }
     record.reads.append(KeptInput(name: name, digest: digest ?? .incomparable))
+  }
+
+  func makesFolder(_ path: ByteString) {
+    var next: OpKeeping? = self
+    while let keeping = next {
+      keeping.folders.insert(path)
+      next = keeping.outer
+    }
   }
 
   func dependsOn(_ path: ByteString) {
@@ -146,6 +166,11 @@ final class OpKeeping: KeptExecution {
   private func writeEnd(_ end: KeptEnd, _ then: @escaping (FlowError?) -> Void) {
     record.ended = Keeper.time(on: loop)
     record.attempt = end.attempt
+    let changed = end.data.map { changedTables(in: $0) } ?? []
+    if !seen.isEmpty {
+      keeper.forget(self)
+      keeper.note(changed.flatMap { [seen[$0.place].value, $0.table] }, changedBy: self)
+    }
     // A text in an earlier line may be secret since then.
     record.lines = record.lines.map { loop.secrets.redacted($0) }
     if let error = end.error {
@@ -164,12 +189,13 @@ final class OpKeeping: KeptExecution {
       return
     }
     do {
-      record.writes = try writes(of: end)
+      record.writes = try writes(of: end, changed)
     } catch {
       return refuse(FlowError.from(error), then)
     }
     // Other runs could rely on what is undone.
     if !end.undos.isEmpty { record.cacheKey = nil }
+    record.reads += folders.sorted().filter { record.writes.mention($0) }.map { .folder($0) }
     let paths = dependencies.union(made.flatMap(\.paths))
     if paths.isEmpty { return finish(then) }
     keeper.readFiles(at: paths, on: loop) { [self] result in
@@ -231,8 +257,10 @@ final class OpKeeping: KeptExecution {
     keeper.writeUndone(isWritten ? [record] : [], then: then)
   }
 
-  /// The values that the op has set, and tables that it was given and has changed.
-  private func writes(of end: KeptEnd) throws -> [KeptWrite] {
+  /// The values that the op has set, and the tables that it was given or has read and has changed.
+  private func writes(
+    of end: KeptEnd, _ changed: [(place: Int, table: any OpaqueValue)]
+  ) throws -> [KeptWrite] {
     if let codeProblem {
       throw FlowError(.error, "its code can't be compared: \(codeProblem)")
     }
@@ -244,11 +272,32 @@ final class OpKeeping: KeptExecution {
     }
     var writes: [KeptWrite] = []
     if let data = end.data {
-      for key in changedKeys(in: data) {
+      var places = TablePlaces()
+      for table in seen { places.add(table.value, data.keys.name(of: table.key), isSeen: true) }
+      for (place, table) in changed {
+        let (key, name) = (seen[place].key, data.keys.name(of: seen[place].key))
+        let shown: ByteString = "<\(name)>, which it has changed,"
+        if seen[place].isShared {
+          throw FlowError(.error, "\(shown) was used by another op at the same time")
+        }
+        let value = FlowValue.opaque(table)
+        writes.append(
+          try write(
+            KeptTables.changed + name, data.isSecret(key) ? .secret(value) : value,
+            at: writes.count, shown))
+      }
+      for key in writtenKeys(in: data) {
         let name = try checked(data.keys.name(of: key))
         guard let value = data.get(key) else {
           writes.append(KeptWrite(name: name, bytes: nil))
           continue
+        }
+        if case .opaque(let table) = value {
+          if let (other, mark) = places.place(of: table) {
+            writes.append(try write(mark + name, .bytes(other), at: writes.count))
+          } else {
+            places.add(table, name, isSeen: false)
+          }
         }
         noteFiles(of: key, value, at: writes.count)
         writes.append(
@@ -295,20 +344,50 @@ final class OpKeeping: KeptExecution {
     )
   }
 
-  /// The keys that the op has set, and those of tables that it has changed in place.
-  private func changedKeys(in data: DataBucket) -> [DataKey] {
-    var keys = set.keys
-    for (place, key) in given.enumerated() where !set.contains(key) {
-      if case .opaque(let value)? = data.get(key), value is any StreamValue { continue }
-      let before = before?[place] ?? record.inputs[place].digest
-      if has(key, in: data, changedFrom: before) { keys.append(key) }
+  /// The keys that the op has set, and those of its files: one that was there before may have another content now.
+  private func writtenKeys(in data: DataBucket) -> [DataKey] {
+    set.keys
+      + outputFiles.map(\.key).filter { key in !set.contains(key) && data.has(key) }
+  }
+
+  /// The tables that it has changed, each once, with the place in `seen` where it has seen it first.
+  private func changedTables(in data: DataBucket) -> [(place: Int, table: any OpaqueValue)] {
+    var changed: [(place: Int, table: any OpaqueValue)] = []
+    for (place, seen) in seen.enumerated() {
+      var table = seen.value
+      if !(table is any RefillableValue) {
+        // A script that reads a table of Swift gets one of its own, from then on under the same key.
+        guard !set.contains(seen.key), case .opaque(let present)? = data.get(seen.key),
+          present is any RefillableValue
+        else { continue }
+        table = present
+      }
+      if changed.contains(where: { $0.table.isSame(as: table) }) { continue }
+      if keeper.digest(of: .opaque(table)) != seen.digest { changed.append((place, table)) }
     }
-    for (key, digest) in read where !set.contains(key) {
-      if has(key, in: data, changedFrom: digest) { keys.append(key) }
+    return changed
+  }
+
+  /// Whether it has seen a table, which another op changes meanwhile: nobody knows what of it is whose.
+  func shares(_ table: any OpaqueValue) -> Bool {
+    var isSeen = false
+    for place in seen.indices where seen[place].value.isSame(as: table) {
+      seen[place].isShared = true
+      isSeen = true
     }
-    // A file that was there before may have another content now.
-    for (key, _) in outputFiles where !keys.contains(key) && data.has(key) { keys.append(key) }
-    return keys
+    return isSeen
+  }
+
+  /// Whether one executes within the other.
+  func isRelated(to other: OpKeeping) -> Bool { isWithin(other) || other.isWithin(self) }
+
+  private func isWithin(_ other: OpKeeping) -> Bool {
+    var next = outer
+    while let keeping = next {
+      if keeping === other { return true }
+      next = keeping.outer
+    }
+    return false
   }
 
   /// A value that the op has set; the result of a step has no name.
@@ -336,12 +415,6 @@ final class OpKeeping: KeptExecution {
       throw FlowError(.error, "\(what) \(isSecret ? "is" : "contains the text of") a secret")
     }
     return KeptWrite(name: name, bytes: ByteString(sealed), isSecret: true)
-  }
-
-  /// Whether a table has been changed in place.
-  private func has(_ key: DataKey, in bucket: DataBucket, changedFrom digest: Digest) -> Bool {
-    guard case .opaque? = bucket.get(key) else { return false }
-    return keeper.digest(of: bucket.get(key)) != digest
   }
 }
 

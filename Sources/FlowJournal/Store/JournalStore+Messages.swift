@@ -14,6 +14,12 @@ extension JournalStore {
       let run = try open(id)
       let waits = try self.messages.waits(of: run.number, epoch: run.lease.epoch)
       for (name, text) in messages {
+        let similar = waits.filter { $0.name.isQuestion(about: name) && $0.hasChoice(text) }
+        if !similar.isEmpty, !waits.contains(where: { $0.name == name }) {
+          let shown = similar.map(\.name).prefix(3).map { "<\($0)>" }.joined(separator: ", ")
+          throw StoreProblem.unsuitable.error(
+            "run \(id) waits for \(shown)\(similar.count > 3 ? ", …" : ""), not for <\(name)>")
+        }
         for wait in waits where wait.name == name {
           guard let written = wait.type, let type = try? FlowValueType.parse(written) else {
             continue
@@ -52,4 +58,17 @@ extension JournalStore {
     let run = try row(of: id)
     return run.isFinished ? [] : try messages.waits(of: run.number, epoch: run.lease.epoch)
   }
+}
+
+extension KeptWait {
+  /// Whether a text is one of a few that it takes.
+  fileprivate func hasChoice(_ text: ByteString) -> Bool {
+    let parsed = try? type.map { type throws(TypeSyntaxError) in try FlowValueType.parse(type) }
+    return parsed?.choices.contains(text) == true
+  }
+}
+
+extension ByteString {
+  /// Whether it is the name of a question about an item of an op.
+  fileprivate func isQuestion(about name: ByteString) -> Bool { hasPrefix(name + " #") }
 }

@@ -133,6 +133,23 @@ final class MessageTable {
     return try select.first { $0.double(0) } ?? wait.began
   }
 
+  /// The epoch of a wait that has timed out: no process lists it.
+  private static let timedOut: Int64 = -1
+
+  /// When a wait that has timed out began; nil for another one.
+  func timedOut(_ wait: ByteString, of run: Int64) throws(FlowError) -> Double? {
+    try database.prepare(
+      "SELECT began FROM waits WHERE run = ?1 AND wait = ?2 AND epoch = ?3", run, wait,
+      Self.timedOut
+    ).first { $0.double(0) }
+  }
+
+  func setTimedOut(_ wait: ByteString, of run: Int64) throws(FlowError) {
+    try database.prepare(
+      "UPDATE waits SET epoch = ?3 WHERE run = ?1 AND wait = ?2", run, wait, Self.timedOut
+    ).run()
+  }
+
   func end(_ wait: ByteString, of run: Int64) throws(FlowError) {
     try database.prepare("DELETE FROM waits WHERE run = ?1 AND wait = ?2", run, wait).run()
   }

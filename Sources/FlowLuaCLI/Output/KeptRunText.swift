@@ -65,7 +65,7 @@ enum KeptRunText {
       end = "\(what) after \(duration(of: record))\(note)\(error)"
     }
     // The names of other than keys begin with a zero.
-    let writes = record.writes.filter { $0.name.bytes.first != 0 || $0.isResult }
+    let writes = record.writes.filter { $0.shownName != nil || $0.isResult }
     let changes: ByteString = writes.isEmpty ? "" : "  \(list(writes.map(change), ", "))\n"
     return "[\(name.onOneLine)] \(end)\n\(changes)"
   }

@@ -236,9 +236,11 @@ struct FileBindings {
   /// `temp_dir()`.
   private func makeTemporaryFolder(_ call: LuaCall) throws -> LuaAnswer {
     let run = host.currentOp?.run ?? host.currentRun
+    let keeping = host.currentOp?.keeping
     return try host.offload(call) { _ throws(SystemError) in
       try Folders.makeTemporary()
     } answer: { call, path in
+      keeping?.makesFolder(path)
       let folders = host.service { TemporaryFolders() }
       if let run, folders.onFolder?(path, run) == true { return call.answer(.string(path)) }
       folders.keep(path, for: run)

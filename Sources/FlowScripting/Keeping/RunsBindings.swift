@@ -137,12 +137,12 @@ struct RunsBindings {
   ) throws -> LuaReference {
     var outputs: [(ByteString, LuaValue)] = []
     // The names of other than keys begin with a zero. Secrets stay in the store.
-    for write in record.writes where !write.isSecret && write.name.bytes.first != 0 {
+    for write in record.writes where !write.isSecret {
       // A large value may be gone.
-      guard let bytes = (try? store.load(write)) ?? nil,
+      guard let name = write.shownName, let bytes = (try? store.load(write)) ?? nil,
         let value = try? values.decode(bytes.bytes)
       else { continue }
-      outputs.append((write.name, try host.luaValue(value)))
+      outputs.append((name, try host.luaValue(value)))
     }
     let inputs = (record.inputs + record.reads).map(\.name).filter { $0.bytes.first != 0 }
     var fields: [(ByteString, LuaValue)] = [

@@ -20,6 +20,17 @@ struct MessageBindings {
     }
     let arguments = Arguments(host, call, method: "wait_for")
     let name = try arguments.name(1)
+    // Those who send a message write `name=value`.
+    if name.bytes.contains(where: { $0 == 0 || $0 == UInt8(ascii: "=") }) {
+      throw arguments.wrong(
+        1, "name without '=' and NUL bytes expected, got '\(name.escapingNUL)'")
+    }
+    if !context.mayWaitForMessages {
+      throw host.usage(
+        call,
+        "bad use of 'wait_for' (final steps, cleanups and undos of a kept run can't wait for "
+          + "messages: wait in an op before them)")
+    }
     var type: FlowValueType?
     var ask: ByteString?
     var timeout: Duration?

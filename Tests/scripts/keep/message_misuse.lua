@@ -74,3 +74,38 @@ refused(command(script.folder, binary, "--send", id, "n=1"), 2, "run " .. id .. 
 sent = command(script.folder, binary, "--keep", "--store", script.folder .. "/.flowlua", sender.path)
 check.contains(sent.stderr, "bad use of 'send' (run " .. id .. " has finished: it takes no messages)")
 check.equal(sent.status, 1)
+
+-- Names that nobody could send, and waits of what each process executes, are refused at once.
+script = kept.script [[
+local function refused(ctx, name)
+  local ok, problem = pcall(ctx.wait_for, ctx, name, { timeout = 60 })
+  effect(problem.kind .. ": " .. problem.message:gsub("^.-lua:%d+: ", ""):gsub("\n.*", ""))
+end
+local wrong = "x"
+local LateOp = flow.op("LateOp", function(ctx) refused(ctx, "late") end)
+local InnerOp = flow.op("InnerOp", function() LateOp:run {} end)
+local AskOp = flow.op("AskOp", { run = function(ctx)
+  refused(ctx, "x=y")
+  refused(ctx, "x\0y")
+  ctx:defer(function() refused(ctx, "late") end)
+end, undo = function(ctx) refused(ctx, "late") end })
+local FailOp = flow.op("FailOp", function(ctx) ctx:fail "no" end)
+flow.new("f"):add(AskOp):add(FailOp):add_finally(LateOp):add_finally(InnerOp):run()
+]]
+local late = "usage: bad use of 'wait_for' (final steps, cleanups and undos of a kept run can't wait for messages: "
+  .. "wait in an op before them)"
+script:expect(1, { "--keep" }, "usage: bad argument #1 to 'wait_for' (name without '=' and NUL bytes expected, got 'x=y')",
+  "usage: bad argument #1 to 'wait_for' (name without '=' and NUL bytes expected, got 'x\\0y')", late, late, late, late)
+
+-- An answer about several items has the number of one.
+script = kept.script [[
+local PayOp = flow.op("PayOp", { needs = { n = "integer" }, effect = "once", run = function()
+  if os.getenv "DIE" then os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n") end
+end })
+flow.new("pays"):add_grouped(PayOp, { input = "ns", max_concurrent = 1 }):run { ns = { 1, 2 } }
+]]
+script:run { "--keep", environment = { DIE = 1 } }
+id = script:run({ "--resume" }).stderr:match "(r%w+) waits for <PayOp #1>"
+refused(command(script.folder, binary, "--send", id, "PayOp=again"), 2,
+  "run " .. id .. " waits for <PayOp #1>, not for <PayOp>")
+check.equal(command(script.folder, binary, "--send", id, "PayOp #1=again", "--resume", script.path).status, 0)

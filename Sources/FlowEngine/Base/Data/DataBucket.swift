@@ -235,6 +235,21 @@ public final class DataBucket {
     _ = bucket.store(key, value)
   }
 
+  /// Gives the table under a key the content of another one: it stays the same table for all that hold it. Without a
+  /// table that can be changed the other one takes its place.
+  func refill(_ key: DataKey, _ value: FlowValue) throws {
+    let plain = value.plain
+    guard case .opaque(let present)? = get(key), case .opaque(let content) = plain else {
+      set(key, value)
+      return
+    }
+    if let table = present as? any RefillableValue {
+      try table.refill(from: content)
+    } else {
+      substitute(plain, for: present, under: key)
+    }
+  }
+
   /// Whether `key` was ever set to a secret, here or in a parent.
   package func isSecret(_ key: DataKey) -> Bool {
     guard keys.isSecret(key) else { return false }

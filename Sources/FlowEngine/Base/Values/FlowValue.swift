@@ -64,6 +64,12 @@ public enum FlowValue {
   func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue
 }
 
+/// A table that scripts change, and that is one and the same for all that hold it.
+package protocol RefillableValue: OpaqueValue {
+  /// Gives it the content of another table. Tables within it stay the same where only their content has changed.
+  func refill(from other: any OpaqueValue) throws
+}
+
 /// The copies of tables for a new run. Confined to the thread of the run's loop.
 @_spi(Scripting) public final class ValueCopies {
   /// A record that a front end keeps of its own tables.

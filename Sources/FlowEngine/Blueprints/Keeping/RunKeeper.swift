@@ -170,6 +170,9 @@ package protocol KeptReading: AnyObject {
 
 /// The end of an op that had finished already, as its keeper knows it.
 package struct KnownEnd {
+  /// The tables that it hasn't made, but changed, with the content that they had at its end. They come before what it has
+  /// set.
+  package var changes: [(key: DataKey, value: FlowValue)]
   /// The values that it has set; `.null` removes a key.
   package var writes: [(key: DataKey, value: FlowValue)]
   /// The result of a step.
@@ -188,11 +191,12 @@ package struct KnownEnd {
   package var innerUndone: UndoneKeeping
 
   package init(
-    writes: [(key: DataKey, value: FlowValue)], result: FlowValue, reads: [DataKey],
-    line: ByteString,
+    changes: [(key: DataKey, value: FlowValue)], writes: [(key: DataKey, value: FlowValue)],
+    result: FlowValue, reads: [DataKey], line: ByteString,
     lineage: UInt64?, undos: [KnownUndo], undone: @escaping UndoneKeeping,
     innerUndone: @escaping UndoneKeeping
   ) {
+    self.changes = changes
     self.writes = writes
     self.result = result
     self.reads = reads
@@ -277,6 +281,9 @@ package protocol KeptExecution: AnyObject {
   var identity: ByteString? { get }
   /// Whether an earlier process had begun the same execution, and didn't record its end.
   var wasInterrupted: Bool { get }
+  /// Whether it continues one that an earlier process had begun and that hadn't come to its end: waits that have timed out in
+  /// it aren't waited again.
+  var continuesWaits: Bool { get }
   /// Calls `body` when the end of the execution is kept, or needn't be. On the loop's thread.
   func afterEnd(_ body: @escaping () -> Void)
   /// Whether the execution's start has to be kept before the body is called.
@@ -287,6 +294,8 @@ package protocol KeptExecution: AnyObject {
   func willRead(_ key: DataKey, in bucket: DataBucket)
   /// The op's effect depends on the content of a file that isn't among its inputs.
   func dependsOn(_ path: ByteString)
+  /// The op has made a temporary folder, which is removed with the run.
+  func makesFolder(_ path: ByteString)
   /// The op writes a line into the log.
   func noteLine(_ text: ByteString)
   /// The op sets or removes a key of its data.

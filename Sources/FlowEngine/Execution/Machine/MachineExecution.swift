@@ -306,7 +306,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     case .finished(let known):
       context.log("[\(name)] \(known.line)")
       for key in known.reads { context.execution?.noteRead(key) }
-      for (key, value) in known.writes { context.set(key, value) }
+      do { try known.restore(context) } catch { return end(.from(error)) }
       context.execution?.noteKept(undone: undone(all: [known.innerUndone, known.undone]))
       takeAnswer(.result(known.result))
     case .fail(let error): end(error)

@@ -58,15 +58,16 @@ package protocol MessageStore: AnyObject {
   func mayPass(_ error: any Error) -> Bool
   /// Adds a message; it is kept when this returns. With `waits` another process that writes is awaited for some seconds.
   func add(_ message: Message, waits: Bool) throws
-  /// Notes a wait; returns when it began, in seconds since 1970: perhaps in an earlier process.
-  func begin(_ request: MessageRequest) throws -> Double
+  /// Notes a wait; returns when it began, in seconds since 1970: perhaps in an earlier process. nil: it has timed out
+  /// there. `now` is the time.
+  func begin(_ request: MessageRequest, at now: Double) throws -> Double?
   /// Takes the message of a wait: the one that it has taken before, else the oldest one that no wait has taken.
   /// It is kept that it is taken when this returns. nil: there is none yet.
   func take(_ request: MessageRequest) throws -> Message?
   /// Drops the message that a wait has taken: it isn't of its type.
   func drop(_ request: MessageRequest) throws
-  /// Forgets a wait, which has its message or was given up.
-  func end(_ request: MessageRequest)
+  /// Forgets a wait, which has its message or was given up; of one that has timed out that is known.
+  func end(_ request: MessageRequest, isTimedOut: Bool)
 }
 
 /// A keeper of runs that keeps messages to them, too.
@@ -87,6 +88,8 @@ package struct MessageRequest {
   package var ask: ByteString?
   /// How long it lasts; nil: for ever.
   package var timeout: Duration?
+  /// Whether the op continues what an earlier process had begun: a wait that has timed out there isn't waited again.
+  package var isContinued = false
 
   package init(
     name: ByteString, wait: ByteString, runs: [UInt64], type: FlowValueType?, ask: ByteString?,
@@ -106,18 +109,20 @@ package final class MessageBox {
   package let store: any MessageStore
   /// By the key of an op: the generation of its attempt, and how often that has waited for each name. The number of the
   /// attempt isn't enough: the flow around the op may be attempted again, too.
-  private var counts: [ByteString: (attempt: UInt64, names: [ByteString: Int])] = [:]
+  private var counts: [ByteString: (attempt: UInt64, isFirst: Bool, names: [ByteString: Int])] = [:]
 
   package init(_ store: any MessageStore) { self.store = store }
 
   /// The name of the next wait of an op.
-  func nextWait(of key: ByteString, attempt: UInt64, for name: ByteString) -> ByteString {
-    var known = counts[key] ?? (attempt, [:])
-    if known.attempt != attempt { known = (attempt, [:]) }
+  func nextWait(
+    of key: ByteString, attempt: UInt64, for name: ByteString
+  ) -> (name: ByteString, isOfFirstAttempt: Bool) {
+    var known = counts[key] ?? (attempt, true, [:])
+    if known.attempt != attempt { known = (attempt, false, [:]) }
     let number = known.names[name, default: 0] + 1
     known.names[name] = number
     counts[key] = known
-    return "\(key) \(number) \(name)"
+    return ("\(key) \(number) \(name)", known.isFirst)
   }
 
   /// Adds a message, and delivers it if something waits for it. While another process writes, the loop is blocked.
@@ -140,8 +145,8 @@ final class MemoryMessages: MessageStore {
   func add(_ message: Message, waits: Bool) {
     open[message.name, default: MessageQueue()].add(message)
   }
-  func begin(_ request: MessageRequest) -> Double { 0 }
-  func end(_ request: MessageRequest) {}
+  func begin(_ request: MessageRequest, at now: Double) -> Double? { 0 }
+  func end(_ request: MessageRequest, isTimedOut: Bool) {}
   func drop(_ request: MessageRequest) { taken[request.wait] = nil }
 
   func take(_ request: MessageRequest) -> Message? {

@@ -34,7 +34,10 @@ package final class MessageWait: FlowTask<FlowValue> {
   func look() -> Bool {
     do {
       if !isNoted {
-        let began = try box.store.begin(request)
+        guard let began = try box.store.begin(request, at: now) else {
+          finish(.failure(.timeout(after: request.timeout ?? .zero)))
+          return true
+        }
         isNoted = true
         if let timeout = request.timeout { limit(to: timeout, since: began) }
       }
@@ -46,6 +49,9 @@ package final class MessageWait: FlowTask<FlowValue> {
     }
   }
 
+  /// Seconds since 1970.
+  private var now: Double { Double(loop.timeSource.wallBase &+ loop.now()) / 1e9 }
+
   private func limit(to timeout: Duration, since began: Double) {
     let over = { [weak self] in
       self?.stop(FlowError.timeout(after: timeout))
@@ -56,7 +62,6 @@ package final class MessageWait: FlowTask<FlowValue> {
       return
     }
     // From the first process that has waited.
-    let now = Double(loop.timeSource.wallBase &+ loop.now()) / 1e9
     let left = Duration(clampingSeconds: max(0, timeout.inSeconds - max(0, now - began)))
     // Nothing but waits for messages is left when only this could happen.
     timer =
@@ -84,10 +89,10 @@ package final class MessageWait: FlowTask<FlowValue> {
     loop.messages.remove(self)
     switch outcome {
     case .success(let value):
-      box.store.end(request)
+      box.store.end(request, isTimedOut: false)
       end(with: value)
     case .failure(let error):
-      if !box.store.isSuspended { box.store.end(request) }
+      if !box.store.isSuspended { box.store.end(request, isTimedOut: error.kind == .timeout) }
       end(error: error)
     }
   }
@@ -239,9 +244,10 @@ extension OpContext {
     for name: ByteString, type: FlowValueType?, ask: ByteString?, timeout: Duration?
   ) -> MessageWait {
     let box = run.messageBox
-    let request = MessageRequest(
-      name: name, wait: box.nextWait(of: key, attempt: attemptGeneration, for: name),
-      runs: run.messageRuns, type: type, ask: ask, timeout: timeout)
+    let (wait, isOfFirstAttempt) = box.nextWait(of: key, attempt: attemptGeneration, for: name)
+    var request = MessageRequest(
+      name: name, wait: wait, runs: run.messageRuns, type: type, ask: ask, timeout: timeout)
+    request.isContinued = isOfFirstAttempt && keeping?.continuesWaits == true
     let pause = execution.map { execution in
       LimitPause { [unowned execution] in execution.limitsAround }
     }

@@ -116,8 +116,12 @@ extension Execution {
       for key in known.reads { noteRead(key) }
       noteUndo(of: context.op, policy, known)
       noteKept(undone: undone(all: [known.innerUndone, known.undone]))
-      for (key, value) in known.writes { context.set(key, value) }
-      context.end()
+      do {
+        try known.restore(context)
+        context.end()
+      } catch {
+        context.end(.from(error))
+      }
       return endBody()
     case .fail(let error):
       context.end(error)
@@ -381,6 +385,14 @@ extension Execution {
   }
 }
 
+extension KnownEnd {
+  /// Gives the data what the op had changed and set.
+  func restore(_ context: OpContext) throws {
+    for (key, value) in changes { try context.bucket.refill(key, value) }
+    for (key, value) in writes { context.set(key, value) }
+  }
+}
+
 extension FlowError {
   /// The error for the end of a kept run: no policy repeats what has failed.
   var final: FlowError { with { $0.isRetriable = false } }
@@ -416,6 +428,15 @@ extension Execution {
 }
 
 extension OpContext {
+  /// Whether it belongs to a final step, an undo or a cleanup, perhaps of the op that has started its run.
+  package var isWithinEnding: Bool {
+    guard let execution else { return false }
+    return execution.run.isWithinEnding || execution.isWithinEnding
+  }
+
+  /// Whether it can wait for messages: each process executes what ends a kept run, so no later one would continue a wait.
+  package var mayWaitForMessages: Bool { !isWithinEnding || !run.messageBox.store.isShared }
+
   /// Whether the op is rehearsed, and not executed.
   var isRehearsed: Bool { keeping == nil && execution?.isRehearsing == true }
 }

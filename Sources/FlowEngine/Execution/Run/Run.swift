@@ -55,6 +55,8 @@ public final class Run: FlowTask<DataBucket> {
   /// Keeps what its ops finish; set before anything of it is executed. Runs that its ops start have the
   /// same one.
   @exclusivity(unchecked) package var keeper: (any RunKeeper)?
+  /// Whether a final step, an undo or a cleanup has started it, perhaps through other runs.
+  private(set) var isWithinEnding = false
   /// The keeping of the op that has started it, or of the nearest one around that.
   @exclusivity(unchecked) private(set) var outerKeeping: (any KeptExecution)?
   /// Whether anything around it in the run of that op has an undo.
@@ -250,7 +252,8 @@ public final class Run: FlowTask<DataBucket> {
     _ = log.addScope(scope)
     logData(.startWith, time: log.began)
     if let owner {
-      keeper = owner.execution?.isWithinEnding == true ? nil : owner.run.keeper
+      isWithinEnding = owner.isWithinEnding
+      keeper = isWithinEnding ? nil : owner.run.keeper
       if keeper != nil, let execution = owner.execution {
         outerKeeping = execution.outerKeeping
         isWithinUndo = owner.keeping?.isWithinUndo ?? execution.isWithinUndo

@@ -1,0 +1,35 @@
+-- An op that has set the path of a temporary folder executes again when the folder is gone; one that only worked there is kept.
+-- clock: real: the script is another program
+local check, kept = require "check", require "kept"
+
+local script = kept.script [[
+local fs = flow.fs
+local BuildOp = flow.op("BuildOp", { gives = { dir = "string" }, run = function(ctx)
+  effect "build"
+  local dir = fs.temp_dir()
+  fs.write(dir .. "/a.txt", "data")
+  ctx:set("dir", dir)
+end })
+local WorkOp = flow.op("WorkOp", function(ctx)
+  effect "work"
+  fs.write(fs.temp_dir() .. "/b.txt", "scratch")
+  ctx:set("size", 7)
+end)
+local OuterOp = flow.op("OuterOp", function(ctx)
+  effect "outer"
+  ctx:set("files", { BuildOp:run({}).data.dir .. "/a.txt" })
+end)
+local EndOp = flow.op("EndOp", function(ctx)
+  if os.getenv "FAIL" then ctx:fail "no network" end
+  print(fs.read(ctx:get "dir" .. "/a.txt"), ctx:get "size", fs.exists(ctx:get "dir"))
+end)
+flow.new("t"):add(BuildOp):add(WorkOp):add(OuterOp):add(EndOp):run()
+]]
+check.equal(script:run({ "--keep", environment = { FAIL = 1 } }).status, 1)
+script:expect_effects("build", "work", "outer", "build")
+local text, result = script:resume()
+check.equal(result.status, 0, result.stderr)
+check.equal(result.stdout, "data\t7\ttrue\n")
+script:expect_effects("build", "outer", "build")
+check.contains(text, "[BuildOp] Again: its temporary folder is gone", "[WorkOp] Kept from run r",
+  "[OuterOp] Again: its temporary folder is gone")
