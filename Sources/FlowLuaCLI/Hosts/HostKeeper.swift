@@ -61,9 +61,8 @@ final class HostKeeper {
   /// Starts the nodes, which join a server.
   private func begin(_ settings: RemoteSettings) {
     self.settings = settings
-    for host in plan.options.hosts {
-      let launch = HostLaunch(host, settings, self)
-      launches.append(launch)
+    launches = plan.options.hosts.map { HostLaunch($0, settings, self) }
+    for launch in launches {
       if let problem = launch.begin() {
         // Without the launcher no other host can be reached.
         return fail("option '--hosts': \(problem)")

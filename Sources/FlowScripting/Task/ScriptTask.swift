@@ -69,7 +69,7 @@ class ScriptTask: ContinuationTask<FlowValue> {
     waits(in: fiber)
   }
 
-  /// Its code waits for the first time.
+  /// Its code waits; called once for each start of it.
   final func waits(in fiber: Fiber) {
     self.fiber = fiber
     hold()

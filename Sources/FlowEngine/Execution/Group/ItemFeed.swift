@@ -20,6 +20,9 @@ final class ItemFeed: TaskOwner, TaskObserver {
   /// When other jobs of the loop run, although the iterator could be called for another item, and whether that time has come.
   @exclusivity(unchecked) private var turnEnd: Int64 = 0
   @exclusivity(unchecked) private var isTurnOver = false
+  /// How many items may be taken before that time: a virtual clock stands still while the iterator is called.
+  @exclusivity(unchecked) private var turnLeft = turnLength
+  private static let turnLength = 1000
   /// How many items the group has taken.
   @exclusivity(unchecked) private(set) var count = 0
   /// Whether the group wants no more items.
@@ -37,8 +40,9 @@ final class ItemFeed: TaskOwner, TaskObserver {
       reader.onChange = { [unowned group] in group.schedule() }
       return
     }
-    let calls = (opaque as? any ItemSequence)?.calls(of: tasks, on: loop) { [unowned self] in
-      take($0)
+    let calls = (opaque as? any ItemSequence)?.calls(of: tasks, on: loop) { [weak self] in
+      // An async sequence may have an item ready when its group is gone.
+      self?.take($0)
     }
     guard let calls else { return nil }
     (task, callNext) = (calls.task, calls.call)
@@ -90,7 +94,10 @@ final class ItemFeed: TaskOwner, TaskObserver {
     let item = callNext(group.parent.deadline)
     // The call has taken time.
     if engine.stampedNow() >= turnEnd { isTurnOver = true }
-    if item != nil { isCalled = false }
+    guard item != nil else { return nil }
+    isCalled = false
+    turnLeft -= 1
+    if turnLeft == 0 { isTurnOver = true }
     return item
   }
 
@@ -98,6 +105,7 @@ final class ItemFeed: TaskOwner, TaskObserver {
   func endTurn() {
     guard isTurnOver else { return }
     isTurnOver = false
+    turnLeft = Self.turnLength
     turnEnd = group.engine.takeStamp().later(by: 1_000_000)
     group.engine.endTurn()
     group.loop.looksAround()
@@ -134,6 +142,8 @@ final class ItemFeed: TaskOwner, TaskObserver {
   func taskEnded(_ ended: AnyFlowTask) {
     (task, callNext) = (nil, nil)
     error = ended.error
+    // Tasks that its code has left end with the run.
+    if !tasks.isOnly(ended) { parent.run.adopt(all: tasks) }
     group.schedule()
   }
 

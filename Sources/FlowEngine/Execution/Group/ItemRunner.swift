@@ -256,11 +256,14 @@ final class LoopItemRunner {
   @inline(never)
   private func startFed() -> Unmanaged<Execution>? {
     guard let item = feed?.next() else { return nil }
-    let index = next
-    next += 1
-    items?[index] = item
     return unretained(group) { group in
+      // The iterator, and then the label, are code that may have stopped the group.
+      guard group.stop == nil else { return nil }
+      let index = next
+      next += 1
+      items?[index] = item
       group.setLabel(of: item, at: index, in: scope)
+      guard group.stop == nil else { return nil }
       return pool.start(
         item, at: index, of: group, op: work.op, policy: policy, key: work.itemKey, scope: scope
       ) { (work.run, work.data) }

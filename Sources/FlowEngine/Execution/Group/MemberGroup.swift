@@ -125,7 +125,8 @@ class MemberGroup: Work {
     isScheduled = true
     while true {
       stopMembers()
-      guard stop == nil, canStart() else { break }
+      // Code that decides whether one can start may stop the group.
+      guard stop == nil, canStart(), stop == nil else { break }
       if engine.isTurnOver {
         loop.enqueue(self)
         return false
