@@ -102,18 +102,22 @@ static void end_row(csv_writer *w) {
 #define CSV_COLUMN_LIMIT 1000000
 
 /// The largest index of the row on top, a list that may have nils; 0 for one with other keys only, -1 for an
-/// empty table. [-0, +0, -]
+/// empty table, -2 for one with keys of both kinds. [-0, +0, -]
 static lua_Integer last_index(lua_State *L) {
   int row = lua_gettop(L);
   lua_Integer last = -1;
+  bool has_others = false;
   lua_pushnil(L);
   while (lua_next(L, row)) {
     lua_settop(L, -2);
     lua_Integer index = lua_isinteger(L, -1) ? lua_tointegerx(L, -1, NULL) : 0;
-    if (index < 0) index = 0;
+    if (index <= 0) {
+      index = 0;
+      has_others = true;
+    }
     if (index > last) last = index;
   }
-  return last;
+  return has_others && last > 0 ? -2 : last;
 }
 
 /// Finds out what the rows are, and how many columns they have; the table of names is at CSV_COLUMNS, or
@@ -133,6 +137,7 @@ static bool find_columns(csv_writer *w) {
     if (flowlua_push_viewed(L, -1)) lua_replace(L, -2);
     int row = lua_gettop(L);
     lua_Integer length = last_index(L);
+    if (length == -2) return fail(w, "a row that is both a list and a record", 0);
     if (length > CSV_COLUMN_LIMIT) return fail(w, "a row with so many values", 0);
     if (length < 0) {
       // An empty table is a list or a record.

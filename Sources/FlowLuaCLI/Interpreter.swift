@@ -245,7 +245,7 @@ final class Interpreter {
       if text.bytes.first == UInt8(ascii: "@") {
         try call { try vm.loadFile(ByteString(text.bytes.dropFirst())) }
       } else {
-        try call { try vm.load(text, name: "=\(name)", mode: .any) }
+        try call { try vm.load(text, chunkName: "=\(name)", mode: .any) }
       }
       return
     }
@@ -254,7 +254,7 @@ final class Interpreter {
   private func run(_ preparation: CommandLineArguments.Preparation) throws {
     switch preparation {
     case .execute(let text):
-      try call { try vm.load(ByteString(text.bytes), name: "=(command line)") }
+      try call { try vm.load(ByteString(text.bytes), chunkName: "=(command line)") }
     case .warnings:
       try vm.warn("@on")
       try warnOfShadowedModule()

@@ -72,9 +72,9 @@ struct RunLogSinkTests {
       entries(Flow("send").add(failing), level: .notice).map(\.line) == [
         "warning FailingOp: failed: no route", "error send: failed: no route",
       ])
-    let slow = Op("SlowOp", timeout: .seconds(1)) { context in
+    let slow = Op("SlowOp") { context in
       try await context.sleep(for: .seconds(9))
-    }
+    }.with(timeout: .seconds(1))
     #expect(
       entries(slow, level: .notice).map(\.line) == ["error SlowOp: failed: timed out after 1s"])
     let stopped = Op("StoppedOp") { _ in throw FlowError(.cancelled, "cancelled: enough") }

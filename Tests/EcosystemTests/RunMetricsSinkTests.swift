@@ -88,7 +88,7 @@ struct RunMetricsSinkTests {
 
   @Test("Undos are counted by their outcomes")
   func undosAreCounted() {
-    let create = Op("CreateOp", undo: { _ in }) { _ in }
+    let create = Op("CreateOp") { _ in }.with(undo: { _ in })
     let lines = lines { loop in
       Flow("flow").add(create).add(Op("FailOp") { _ in throw FlowError(.error, "no") })
         .start(on: loop).markObserved()

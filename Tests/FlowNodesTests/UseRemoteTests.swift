@@ -8,7 +8,7 @@ import Testing
 struct UseRemoteTests {
   /// The error of an op that needs another node.
   private func message(in host: ScriptHost) throws -> String {
-    let chunk = try host.vm.load(Self.script, name: "=script")
+    let chunk = try host.vm.load(Self.script, name: "script")
     let results = try host.call(chunk, deadline: .now.advanced(by: .seconds(3600)))
     return try host.vm.tostring(results.first ?? .nil).description
   }

@@ -12,7 +12,7 @@ struct CallDeadlineTests {
   private func later() -> ContinuousClock.Instant { .now.advanced(by: .milliseconds(300)) }
 
   private func load(_ source: String, _ vm: LuaVM) throws -> LuaReference {
-    try vm.load(ByteString(source), name: "=script")
+    try vm.load(ByteString(source), name: "script")
   }
 
   /// The error of a call; nil when it returns.

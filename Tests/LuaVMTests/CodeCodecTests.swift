@@ -14,7 +14,7 @@ struct CodeCodecTests {
 
   func function(_ script: String) throws -> LuaReference {
     guard
-      case .reference(let function)? = try home.vm.call(home.load(script, name: "@script.lua"))
+      case .reference(let function)? = try home.vm.call(home.load(script, name: "script.lua"))
         .first
     else { throw TestProblem("no function") }
     return function

@@ -11,7 +11,7 @@ struct CodeFormTests {
 
   private func form(_ host: TestHost, _ script: String) throws -> [UInt8] {
     guard
-      case .reference(let function)? = try host.vm.call(host.load(script, name: "@script.lua"))
+      case .reference(let function)? = try host.vm.call(host.load(script, name: "script.lua"))
         .first
     else { throw TestProblem("no function") }
     let bytes = try host.vm.codeForm(of: function, describer: PlainDescriber())
@@ -64,7 +64,7 @@ struct CodeFormTests {
       return function() return f, keys, coroutine, global, io.stdout, missing end
       """
     guard
-      case .reference(let function)? = try host.vm.call(host.load(script, name: "@script.lua"))
+      case .reference(let function)? = try host.vm.call(host.load(script, name: "script.lua"))
         .first
     else { throw TestProblem("no function") }
     let describer = PlainDescriber()

@@ -109,7 +109,7 @@ struct CoroutineLibraryTests {
     #expect(expected.contains("in | 1 | nil"))
     let host = try TestHost(LuaConfiguration(refusesExit: false))
     let chunk = try host.vm.load(
-      ByteString("return (function() " + Self.script + " end)()"), name: "@" + path)
+      ByteString("return (function() " + Self.script + " end)()"), name: "" + path)
     let own = try host.vm.call(chunk).map { try host.vm.tostring($0).description }.joined()
     expectSameLines(own, expected)
   }

@@ -136,10 +136,10 @@ struct ErrorTests {
       }
     }
     #expect(code { _ = try host.load("x = = 1") } == .syntax)
-    #expect(code { _ = try host.vm.load("\u{1B}Lua", name: "=b") } == .syntax)
+    #expect(code { _ = try host.vm.load("\u{1B}Lua", name: "b") } == .syntax)
     #expect(code { _ = try host.vm.loadFile("/nonexistent/file.lua") } == .file)
     #expect(code { try host.run("return 1 .. {}") } == .runtime)
-    #expect(code { _ = try host.vm.load("", name: "=empty") } == nil)
+    #expect(code { _ = try host.vm.load("", name: "empty") } == nil)
     #expect(host.vm.stackDepth == 0)
   }
 

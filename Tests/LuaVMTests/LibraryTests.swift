@@ -50,11 +50,11 @@ struct LibraryTests {
     for bit in 0..<15 {
       let host = try LuaVM(
         configuration: LuaConfiguration(libraries: LuaLibraries(rawValue: 1 << bit)))
-      #expect(try host.call(host.load("return 1 + 1", name: "=x")).count == 1)
+      #expect(try host.call(host.load("return 1 + 1", name: "x")).count == 1)
       host.close()
     }
     let host = try LuaVM(configuration: LuaConfiguration(libraries: .none))
-    let results = try host.call(host.load("return print, pairs, require", name: "=x"))
+    let results = try host.call(host.load("return print, pairs, require", name: "x"))
     #expect(results.allSatisfy { $0.isNil })
     host.close()
   }
@@ -114,8 +114,8 @@ struct LibraryTests {
       texts == [
         message, message, message, message, message, message, "binary chunk", "binary chunk",
       ])
-    #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "=x", mode: .any) }
-    #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "=x", mode: .bytecode) }
+    #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "x", mode: .any) }
+    #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "x", mode: .bytecode) }
     #expect(throws: LuaError.self) { try refusing.vm.loadFile(path) }
 
     let loading = try vm(LuaConfiguration(loadsBytecode: true))
@@ -123,7 +123,7 @@ struct LibraryTests {
     #expect(
       try loaded.map { try loading.vm.tostring($0).description }
         == Array(repeating: "loaded", count: 8))
-    #expect(try loading.vm.call(loading.vm.load(code, name: "=x", mode: .any)).count == 1)
+    #expect(try loading.vm.call(loading.vm.load(code, name: "x", mode: .any)).count == 1)
     #expect(try loading.vm.call(loading.vm.loadFile(path)).count == 1)
   }
 

@@ -30,7 +30,7 @@ struct MemoryBudgetTests {
 
   @discardableResult
   private func run(_ vm: LuaVM, _ source: String) throws -> [LuaValue] {
-    try vm.call(try vm.load(ByteString(source), name: "=t"))
+    try vm.call(try vm.load(ByteString(source), name: "t"))
   }
 
   /// Whether the state could hold so many MiB; the error is one of memory if it couldn't.

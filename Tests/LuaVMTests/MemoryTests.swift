@@ -44,7 +44,7 @@ struct MemoryTests {
       do {
         let vm = try LuaVM(configuration: configuration)
         made = vm.failAllocation(0) != 0
-        let chunk = try vm.load("return #package.path > 0", name: "=t")
+        let chunk = try vm.load("return #package.path > 0", name: "t")
         guard case .boolean(true)? = try vm.call(chunk).first else {
           Issue.record("unusable after n = \(n)")
           return
@@ -94,7 +94,7 @@ struct MemoryTests {
         _ = try vm.makeTable(values: [.string("q"), .integer(1)], fields: [("k", .number(2))])
       }
       try operation("load") {
-        _ = try vm.load("local a = {} return function() return a end", name: "=l")
+        _ = try vm.load("local a = {} return function() return a end", name: "l")
       }
       let chunk = try host.load("local t = {} for i = 1, 20 do t[i] = i .. 'x' end return t, ...")
       try operation("call") { _ = try vm.call(chunk, [.string("argument"), .integer(1)]) }
@@ -305,7 +305,7 @@ struct MemoryTests {
       vm.use(account)
       defer { vm.use(nil) }
       try vm.call(
-        vm.load("held = {} for i = 1, 100000 do held[i] = {} end", name: "=held"), as: Void.self)
+        vm.load("held = {} for i = 1, 100000 do held[i] = {} end", name: "held"), as: Void.self)
       return vm.memoryUsed - before
     }
     func free() throws -> Int {

@@ -133,7 +133,7 @@ struct OutputTests {
     _ = try vm.call(
       vm.load(
         "warn '@on' last = setmetatable({}, { __gc = function() print 'end' error 'oops' end })",
-        name: "=script"))
+        name: "script"))
     vm.close()
     #expect(pieces.all == ["end\n", "Lua warning: error in __gc (script:1: oops)\n"])
   }
@@ -150,7 +150,7 @@ struct OutputTests {
         local ok, message = pcall(print, text, text, text)
         print "small"
         return message
-        """, name: "=script"))
+        """, name: "script"))
     #expect(results == ["not enough memory"])
     #expect(pieces.all == ["small\n"])
     vm.close()
@@ -173,11 +173,11 @@ struct OutputTests {
             io.stderr:write "hidden-output"
             warn "@on"
             warn "hidden-output"
-            """, name: "=script"))
+            """, name: "script"))
         vm.close()
       }
       let vm = try LuaVM()
-      _ = try vm.call(vm.load("print 'shown-output'", name: "=script"))
+      _ = try vm.call(vm.load("print 'shown-output'", name: "script"))
       vm.close()
     }
     let text = String(

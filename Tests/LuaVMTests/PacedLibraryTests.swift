@@ -7,7 +7,7 @@ import Testing
 struct PacedLibraryTests {
   private func run(_ source: String, _ configuration: LuaConfiguration) throws -> [String] {
     let vm = try LuaVM(configuration: configuration)
-    let results = try vm.call(try vm.load(ByteString(source), name: "=chunk"))
+    let results = try vm.call(try vm.load(ByteString(source), name: "chunk"))
     return results.compactMap { if case .string(let text) = $0 { text.description } else { nil } }
   }
 

@@ -38,7 +38,7 @@ struct ReferenceTests {
     #expect(refusal(vm.start(function)) == .closed)
     #expect(refusal(vm.resume(coroutine)) == .closed)
     #expect(refusal(LuaCallback(function).start(slot: 1, generation: 1)) == .closed)
-    #expect(isClosed { _ = try vm.load("", name: "=x") })
+    #expect(isClosed { _ = try vm.load("", name: "x") })
     #expect(isClosed { _ = try vm.element(1, of: table) })
     #expect(isClosed { try vm.collectGarbage() })
     #expect(isClosed { try vm.preload(["m"]) { $0.answer() } })

@@ -16,7 +16,7 @@ struct RequestTests {
 
   /// Runs a chunk and returns its results as text.
   private func run(_ vm: LuaVM, _ text: ByteString) throws -> [String] {
-    try vm.call(try vm.load(text, name: "=chunk")).map { try vm.tostring($0).description }
+    try vm.call(try vm.load(text, name: "chunk")).map { try vm.tostring($0).description }
   }
 
   @Test(

@@ -9,7 +9,7 @@ struct ValueTests {
     let vm = try LuaVM()
     defer { vm.close() }
     let values = try vm.call(
-      vm.load("return nil, true, 42, 1.5, 'a\\n\"b\"', {}, print", name: "=x"))
+      vm.load("return nil, true, 42, 1.5, 'a\\n\"b\"', {}, print", name: "x"))
     #expect("\(values)" == #"[nil, true, 42, 1.5, "a\n\"b\"", table, function]"#)
   }
 

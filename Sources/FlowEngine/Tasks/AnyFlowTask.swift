@@ -268,6 +268,9 @@ open class AnyFlowTask {
     return nil
   }
 
+  /// Whether it ends with the op or task that has started it, also when that succeeds.
+  package var endsWithOwner: Bool { false }
+
   /// Stops the waits of the task as stalled; returns whether anything did.
   @discardableResult
   package func stopStalled() -> Bool { false }

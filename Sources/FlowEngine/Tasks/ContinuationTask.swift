@@ -282,6 +282,7 @@ private enum ContinuationStage: UInt8 {
 
   private func passOn(_ owned: OwnedTasks) {
     details?.owned = nil
+    owned.releaseOwn()
     if let owner { owner.takeAll(from: owned) } else { owned.abandon() }
   }
 

@@ -10,7 +10,7 @@
 /// let database = Limit("database", maxConcurrent: 4)
 /// let flow = Flow("report")
 ///   .addGrouped(ScaleOp(), GroupDispatcher(input: "images", limits: [database]))
-///   .add(AuditOp().makeOp(), limits: [database])
+///   .add(AuditOp().with(limits: [database]))
 /// ```
 public final class Limit {
   /// The name in lines and errors.

@@ -158,6 +158,11 @@ package final class OwnedTasks {
     }
   }
 
+  /// Releases what doesn't outlast an owner that has succeeded, as other tasks do.
+  package func releaseOwn() {
+    for task in tasks.values where task.endsWithOwner { task.stop(.cancelled()) }
+  }
+
   /// Moves all tasks of another owner here.
   package func takeAll(from other: OwnedTasks) {
     let taken = other.tasks
@@ -193,12 +198,17 @@ package final class OwnedTasks {
 /// for that. It neither keeps the loop from being idle nor a script from ending.
 package final class OwnedResource: FlowTask<Void> {
   private var release: ((_ done: @escaping () -> Void) -> Void)?
+  package override var endsWithOwner: Bool { isForOwnerOnly }
+  private let isForOwnerOnly: Bool
 
-  /// Makes a pending task; `release` is called once, and calls `done` when the resource is released.
+  /// Makes a pending task; `release` is called once, and calls `done` when the resource is released. Unless it is
+  /// `onlyForOwner`, it passes to the run when its op has succeeded.
   package init(
-    on loop: FlowEventLoop, release: @escaping (_ done: @escaping () -> Void) -> Void
+    on loop: FlowEventLoop, onlyForOwner: Bool = false,
+    release: @escaping (_ done: @escaping () -> Void) -> Void
   ) {
     self.release = release
+    isForOwnerOnly = onlyForOwner
     super.init(on: loop)
   }
 

@@ -66,7 +66,7 @@ final class OpKeeping: KeptExecution {
 
   deinit { if !seen.isEmpty { keeper.forget(self) } }
 
-  /// Notes a table that the op sees under a key; `digest` is that of its content, if it is known.
+  /// Notes a table that the op sees under a key; `digest` is the digest of its content, if it is known.
   private func note(_ value: FlowValue?, _ key: DataKey, _ digest: Digest?) {
     guard case .opaque(let table)? = value, !(table is any StreamValue) else { return }
     if seen.isEmpty { keeper.add(self) }

@@ -138,7 +138,7 @@ enum SpanExport {
       }
     ).makeOp()
     let left = max(.milliseconds(1), Duration.nanoseconds(end - loop.now()))
-    let run = Flow("export").add(op, retry: policy).with(timeout: left).start(on: loop)
+    let run = Flow("export").add(op.with(retry: policy)).with(timeout: left).start(on: loop)
     run.markObserved()
     _ = loop.turn(until: { run.isConcluded })
     for event in run.events where event.kind == .retry { attempts = event.attempt + 1 }

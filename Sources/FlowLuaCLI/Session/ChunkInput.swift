@@ -111,7 +111,8 @@ final class ChunkInput {
   /// A chunk that isn't typed line by line.
   func compile(_ text: [UInt8], name: String) throws -> Chunk {
     let function =
-      try locals?.load(text, name: name) ?? vm.load(ByteString(text), name: name, mode: .any)
+      try locals?.load(text, chunkName: name)
+      ?? vm.load(ByteString(text), chunkName: name, mode: .any)
     return Chunk(
       function: function, text: text, target: nil, isExpression: false, isContinuation: false,
       saved: Saved(text: text, isWhole: false))
@@ -189,7 +190,7 @@ final class ChunkInput {
   /// An expression is no statement, so a file has it as the value of `_`.
   private func saved(_ whole: [UInt8], _ code: [UInt8], isExpression: Bool) -> Saved {
     func isChunk(_ text: [UInt8]) -> Bool {
-      (try? vm.load(ByteString(text), name: "=saved")) != nil
+      (try? vm.load(ByteString(text), chunkName: "=saved")) != nil
     }
     let value = "_ = ".bytes
     for text in [whole, value + whole] where isChunk(text) {
@@ -199,7 +200,7 @@ final class ChunkInput {
   }
 
   private func load(_ code: [UInt8]) throws -> LuaReference {
-    try locals?.load(code, name: "=stdin") ?? vm.load(ByteString(code), name: "=stdin")
+    try locals?.load(code, chunkName: "=stdin") ?? vm.load(ByteString(code), chunkName: "=stdin")
   }
 
   private static func isIncomplete(_ error: any Error) -> Bool {

@@ -12,7 +12,8 @@ struct TestRunner {
     let options = arguments.options.tests ?? TestOptions()
     let program = executablePath ?? arguments.program
     let cores = Int64(sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-    let reports = try vm.load(ByteString(PackageResources.reports_lua), name: "=flowlua --test")
+    let reports = try vm.load(
+      ByteString(PackageResources.reports_lua), chunkName: "=flowlua --test")
     var fields: [(ByteString, LuaValue)] = [
       (
         "command",
@@ -33,7 +34,7 @@ struct TestRunner {
     if let grace = arguments.options.grace { fields.append(("grace", .number(grace))) }
     if let filter = options.filter { fields.append(("filter", .string(filter))) }
     if let junit = options.junit { fields.append(("junit", .string(junit))) }
-    let runner = try vm.load(ByteString(PackageResources.runner_lua), name: "=flowlua --test")
+    let runner = try vm.load(ByteString(PackageResources.runner_lua), chunkName: "=flowlua --test")
     guard
       case .reference(let main)? = try vm.call(
         runner, [.reference(try vm.makeTable(fields: fields))]

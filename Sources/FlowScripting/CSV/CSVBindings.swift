@@ -45,13 +45,13 @@ struct CSVBindings {
         1, columns: columns, separator: separator, hasHeader: hasHeader,
         endsWithCRLF: endsWithCRLF)
     } catch let error as CSVValueError {
-      throw arguments.wrong(1, error.message.description)
+      throw arguments.wrong(1, error.message)
     }
   }
 
   /// The error of a text that isn't CSV as it is expected.
   func csvError(
-    _ call: LuaCall, _ path: ByteString?, _ problem: String, line: Int, column: Int?
+    _ call: LuaCall, _ path: ByteString?, _ problem: ByteString, line: Int, column: Int?
   ) -> any Error {
     let place = column.map { "line \(line), column \($0)" } ?? "line \(line)"
     var numbers: [(ByteString, Int)] = [("line", line)]
@@ -123,7 +123,7 @@ final class CSVRows: TextIterator {
 
   /// Makes rows records with these names.
   private func setNames(
-    _ list: LuaReference, _ host: ScriptHost, _ wrong: (String) -> any Error
+    _ list: LuaReference, _ host: ScriptHost, _ wrong: (ByteString) -> any Error
   ) throws {
     guard let names = try host.strings(in: .reference(list)), !names.isEmpty else {
       throw wrong("a list of names expected")
@@ -139,7 +139,7 @@ final class CSVRows: TextIterator {
   }
 
   /// Sets the types of the columns; with names, they are known by them.
-  private func setTypes(_ names: [ByteString] = [], _ wrong: (String) -> any Error) throws {
+  private func setTypes(_ names: [ByteString] = [], _ wrong: (ByteString) -> any Error) throws {
     for type in types {
       let column: Int
       switch type.column {
@@ -233,7 +233,7 @@ final class CSVRows: TextIterator {
   private func finish(
     _ row: CSVRow, _ place: CSVPlace, _ host: ScriptHost, _ call: LuaCall
   ) throws -> Finish {
-    let problem: String
+    let problem: ByteString
     var column: Int?
     switch row {
     case .row: return .incomplete
@@ -243,7 +243,7 @@ final class CSVRows: TextIterator {
       return .incomplete
     case .end: return .end
     case .problem(let text, let place):
-      problem = text
+      problem = ByteString(text)
       column = place
     case .wrongCount(let count):
       let least = count > options.columnCount ? "at least " : ""
@@ -271,7 +271,7 @@ final class CSVRows: TextIterator {
   }
 
   private func tooLong(
-    _ problem: String, after emptyLines: Int, _ host: ScriptHost, _ call: LuaCall
+    _ problem: ByteString, after emptyLines: Int, _ host: ScriptHost, _ call: LuaCall
   ) -> any Error {
     CSVBindings(host: host).csvError(call, text.path, problem, line: line + emptyLines, column: nil)
   }

@@ -308,14 +308,14 @@ extension ScriptHost {
 
   /// An error of kind `usage` to raise from a function of the API: the message begins with the
   /// script's `file:line:`.
-  package func usage(_ call: LuaCall, _ message: some FlowText) -> any Error {
+  package func usage(_ call: LuaCall, _ message: ByteString) -> any Error {
     usage(at: call.position, message)
   }
 
-  package func usage(at position: ByteString, _ message: some FlowText) -> any Error {
+  package func usage(at position: ByteString, _ message: ByteString) -> any Error {
     // A message quotes names and values of the script, which may have any length.
     let text = loop.secrets.redacted(
-      position + loop.secrets.redacted(message.byteString).truncated(to: 501))
+      position + loop.secrets.redacted(message).truncated(to: 501))
     do {
       let table = try makeError(
         FlowError(.usage, text, traceback: vm.traceback(level: 1)))

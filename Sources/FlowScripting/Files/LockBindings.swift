@@ -64,7 +64,7 @@ final class FileLocks: HostService {
 
   /// Keeps a lock until the op or task ends that has taken it, or until the script ends.
   private func keep(_ held: HeldLock, _ call: LuaCall, _ host: ScriptHost) -> HeldLock {
-    let resource = OwnedResource(on: host.loop) { [weak held] done in
+    let resource = OwnedResource(on: host.loop, onlyForOwner: true) { [weak held] done in
       held?.release()
       done()
     }

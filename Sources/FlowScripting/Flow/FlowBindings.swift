@@ -60,9 +60,7 @@ struct FlowBindings {
           flow.add(op)
         } else {
           let policy = try PolicyBindings(host: host).policy(arguments, 2, for: op)
-          flow.add(
-            policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
-            undoBody: policy.undo, limits: policy.limits)
+          flow.add(policy.op, policy: policy.policy)
         }
         return try Self(host: host).changed(flow, call)
       },
@@ -78,13 +76,8 @@ struct FlowBindings {
       "add_finally": BoundMethod { host, call in
         let (flow, arguments) = try Self(host: host).builder(call, "add_finally")
         let op = try Self(host: host).step(1, of: flow, arguments)
-        let policy = try PolicyBindings(host: host).policy(arguments, 2, for: op)
-        if policy.undo != nil {
-          throw arguments.wrong(2, "field 'undo': a final step is never undone")
-        }
-        flow.addFinally(
-          policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
-          limits: policy.limits)
+        let policy = try PolicyBindings(host: host).policy(arguments, 2, for: op, isFinal: true)
+        flow.addFinally(policy.op, policy: policy.policy)
         return try Self(host: host).changed(flow, call)
       },
       "case": BoundMethod { host, call in

@@ -57,9 +57,8 @@ struct GraphBindings {
       throw arguments.wrong(1, "graph '\(graph.name)': \(problem)")
     }
     graph.add(
-      placed, dispatcher, after: others, buffer: buffer, when: condition, retry: policy?.retry,
-      timeout: policy?.timeout, grace: policy?.grace, undo: policy?.undo(of: placed),
-      limits: policy?.limits)
+      placed, dispatcher, after: others, buffer: buffer, when: condition,
+      policy: policy.map { $0.over(placed.policy, undo: $0.undo(of: placed)) } ?? placed.policy)
   }
 
   /// `after`: an op, a name, or a list of these.

@@ -73,7 +73,7 @@ struct DispatcherBindings {
     if absent != nil, output == nil {
       throw arguments.wrong(index, "field 'absent': without 'output' nothing is collected")
     }
-    let dispatcher = GroupDispatcher(
+    var dispatcher = GroupDispatcher(
       input: input, output: output,
       maxConcurrent: try options.count("max_concurrent") ?? 3,
       allowFailure: try options.boolean("allow_failure") ?? false,

@@ -88,7 +88,7 @@ struct HTTPBindings {
     } catch let misuse as HTTPMisuse {
       throw reader.wrong(misuse)
     } catch let error as FlowError where error.kind == .usage {
-      throw host.usage(call, error.message.description)
+      throw host.usage(call, error.message)
     } catch let error as FlowError {
       let failed = FlowTask<FlowValue>.failed(error, on: host.loop)
       failed.origin = call.origin

@@ -9,7 +9,7 @@ struct HTTPClientBindings {
   func makeClient(_ arguments: Arguments, _ call: LuaCall) throws -> LuaAnswer {
     let options = try arguments.options(
       1, known: Self.ownFields.map(\.description) + HTTPRequestReader.shareable)
-    func wrong(_ field: String, _ problem: String) -> any Error {
+    func wrong(_ field: ByteString, _ problem: ByteString) -> any Error {
       arguments.wrong(1, "field '\(field)': \(problem)")
     }
     let headers = try options.namedTexts("headers") { wrong("headers", $0) }.map {
@@ -20,7 +20,7 @@ struct HTTPClientBindings {
     var sample = FlowHTTPRequest(base ?? "http://localhost")
     sample.headers = headers
     sample.authorization = authorization
-    if let misuse = sample.misuse { throw wrong(misuse.field.description, "\(misuse.problem)") }
+    if let misuse = sample.misuse { throw wrong(misuse.field, misuse.problem) }
     if let base, !base.hasPrefix("http://"), !base.hasPrefix("https://") {
       throw wrong("base", "a URL that begins with http:// or https:// expected")
     }
@@ -40,7 +40,7 @@ struct HTTPClientBindings {
   ]
 
   private func jar(
-    _ options: Options, _ wrong: (String, String) -> any Error
+    _ options: Options, _ wrong: (ByteString, ByteString) -> any Error
   ) throws -> HTTPCookieJar? {
     switch options.value("cookies") {
     case nil, .boolean(false): return nil
@@ -59,7 +59,7 @@ struct HTTPClientBindings {
 
   /// `rate = n` or `{ n, per = seconds }`.
   private func rate(
-    _ options: Options, _ wrong: (String, String) -> any Error
+    _ options: Options, _ wrong: (ByteString, ByteString) -> any Error
   ) throws -> RateLimit? {
     guard let value = options.value("rate") else { return nil }
     let problem = wrong("rate", "a number of requests, or { number, per = seconds } expected")

@@ -117,10 +117,10 @@ struct HTTPRequestReader {
     let isAlone = misuse.field == "url" && url != nil
     return arguments.wrong(
       isAlone ? 1 : index,
-      isAlone ? misuse.problem.description : "field '\(misuse.field)': \(misuse.problem)")
+      isAlone ? misuse.problem : "field '\(misuse.field)': \(misuse.problem)")
   }
 
-  private func wrong(_ field: ByteString, _ problem: String) -> any Error {
+  private func wrong(_ field: ByteString, _ problem: ByteString) -> any Error {
     arguments.wrong(index, "field '\(field)': \(problem)")
   }
 
@@ -251,7 +251,7 @@ struct HTTPRequestReader {
         let (text, _) = try arguments.host.vm.encodeJSON(value)
         return .bytes(text, type: "application/json")
       } catch let error as JSONValueError {
-        throw wrong("json", error.message.description)
+        throw wrong("json", error.message)
       }
     }
     if options.has("upload") { return try upload(options) }
@@ -391,7 +391,7 @@ extension Options {
   /// The texts of a table with string keys, in the order of the keys; a list has its name for each
   /// element.
   func namedTexts(
-    _ field: ByteString, _ wrong: (String) -> any Error
+    _ field: ByteString, _ wrong: (ByteString) -> any Error
   ) throws -> [(name: ByteString, value: HTTPText)] {
     guard let table = try table(field) else { return [] }
     let host = arguments.host
@@ -426,7 +426,7 @@ extension Options {
 
   /// `auth`: a token, or `{ user = …, password = … }`.
   func authorization(
-    _ arguments: Arguments, _ wrong: (String) -> any Error
+    _ arguments: Arguments, _ wrong: (ByteString) -> any Error
   ) throws -> FlowHTTPRequest.Authorization? {
     guard let value = value("auth") else { return nil }
     if let token = try arguments.text(value), !token.isNumber { return .bearer(token.text) }

@@ -44,12 +44,12 @@ package struct Arguments {
   func got(_ index: Int) -> String { host.shownType(call, place(index)) }
 
   /// `bad argument #1 to 'add' (op expected, got nil)`.
-  package func wrong(_ index: Int, _ what: some FlowText) -> any Error {
-    host.usage(call, "bad argument #\(index) to '\(function)' (\(what.byteString))")
+  package func wrong(_ index: Int, _ what: ByteString) -> any Error {
+    host.usage(call, "bad argument #\(index) to '\(function)' (\(what))")
   }
 
-  package func wrong(_ index: Int, expected: some FlowText) -> any Error {
-    wrong(index, "\(expected.byteString) expected, got \(got(index))")
+  package func wrong(_ index: Int, expected: ByteString) -> any Error {
+    wrong(index, "\(expected) expected, got \(got(index))")
   }
 
   /// `bad self` for a method called on a value of another type.
@@ -83,7 +83,7 @@ package struct Arguments {
   }
 
   /// A finite number that isn't negative; `expected` is what an error asks for.
-  func amount(_ index: Int, expected: String = "a finite number") throws -> Double {
+  func amount(_ index: Int, expected: ByteString = "a finite number") throws -> Double {
     guard let number = call.number(place(index)) else {
       throw wrong(index, expected: "number")
     }
@@ -94,6 +94,16 @@ package struct Arguments {
     return number
   }
 
+  /// An integer of at least 1, also as a float; `expected` is what an error asks for.
+  func count(_ index: Int, expected: ByteString) throws -> Int {
+    guard call.kind(place(index)) == .number else { throw wrong(index, expected: expected) }
+    let value = try call.value(place(index))
+    guard let count = value.count(atLeast: 1) else {
+      throw wrong(index, "\(expected) expected, got \(FlowValue(value).logText)")
+    }
+    return count
+  }
+
   func function(_ index: Int) throws -> LuaReference {
     guard call.kind(place(index)) == .function,
       case .reference(let function) = try call.value(place(index))
@@ -101,7 +111,7 @@ package struct Arguments {
     return function
   }
 
-  func table(_ index: Int, expected: String = "table") throws -> LuaReference {
+  func table(_ index: Int, expected: ByteString = "table") throws -> LuaReference {
     guard call.kind(place(index)) == .table,
       case .reference(let table) = try call.value(place(index))
     else { throw wrong(index, expected: expected) }
@@ -188,10 +198,10 @@ package struct Options {
   /// A field of any type.
   package func value(_ name: ByteString) -> LuaValue? { fields[name] }
 
-  package func wrong(_ name: ByteString, expected: some FlowText) -> any Error {
+  package func wrong(_ name: ByteString, expected: ByteString) -> any Error {
     let got = fields[name].map { arguments.host.kindName(of: $0) } ?? "nil"
     return arguments.wrong(
-      index, "field '\(prefix)\(name)': \(expected.byteString) expected, got \(got)")
+      index, "field '\(prefix)\(name)': \(expected) expected, got \(got)")
   }
 
   /// The kind of a field's value; nil if it is missing or has no identity.
@@ -203,7 +213,7 @@ package struct Options {
 
   /// A number that `isValid` accepts.
   func number(
-    _ name: ByteString, _ expected: String, _ isValid: (Double) -> Bool
+    _ name: ByteString, _ expected: ByteString, _ isValid: (Double) -> Bool
   ) throws -> Double? {
     guard let value = fields[name] else { return nil }
     let number: Double
@@ -242,16 +252,14 @@ package struct Options {
   }
 
   /// An integer from 1 on; a float with an integral value is accepted, as everywhere in Lua.
-  func count(_ name: ByteString, least: Int = 1, expected: String? = nil) throws -> Int? {
+  func count(_ name: ByteString, least: Int = 1, expected: ByteString? = nil) throws -> Int? {
     let expected = expected ?? "integer of at least \(least)"
     guard let value = fields[name] else { return nil }
-    let integer: Int64?
     switch value {
-    case .integer(let exact): integer = exact
-    case .number(let number): integer = Int64(exactly: number)
+    case .integer, .number: break
     default: throw wrong(name, expected: expected)
     }
-    guard let integer, integer >= least, let count = Int(exactly: integer) else {
+    guard let count = value.count(atLeast: least) else {
       let shown = FlowValue(value).logText
       throw arguments.wrong(
         index, "field '\(prefix)\(name)': \(expected) expected, got \(shown)")
@@ -279,7 +287,7 @@ package struct Options {
 extension Options {
   /// A limit of starts: a number per second, or `{ n, per = seconds }`.
   func rate(_ name: ByteString) throws -> RateLimit? {
-    let expected: String = "integer of at least 1, or { n, per = seconds },"
+    let expected: ByteString = "integer of at least 1, or { n, per = seconds },"
     switch kind(name) {
     case nil: return nil
     case .table?: break
@@ -300,5 +308,18 @@ extension Options {
     let fields = try Options(arguments, index, pairs, ["1", "per"], of: name.description)
     let count = try fields.count("1") ?? 1
     return RateLimit(count, per: try fields.duration("per", orZero: false) ?? .seconds(1))
+  }
+}
+
+extension LuaValue {
+  /// The number, if it is an integer of at least `least`, also as a float.
+  fileprivate func count(atLeast least: Int) -> Int? {
+    let integer: Int64? =
+      switch self {
+      case .integer(let exact): exact
+      case .number(let number): Int64(exactly: number)
+      default: nil
+      }
+    return integer.flatMap { $0 >= least ? Int(exactly: $0) : nil }
   }
 }

@@ -53,7 +53,7 @@ extension ScriptHost {
   /// - Throws: The error of the run, of kind `instructions` when its code has executed more than it may, of kind `memory`
   ///   when it has needed more memory. A `LuaError` without memory for the globals.
   public nonisolated(nonsending) func run(
-    _ op: Op, data: InitialData = [:], limits: RequestLimits = RequestLimits(),
+    _ op: some OpConvertible, data: InitialData = [:], limits: RequestLimits = RequestLimits(),
     isolatesGlobals: Bool = false
   ) async throws -> DataBucket {
     loop.checkThread()
@@ -78,7 +78,7 @@ extension ScriptHost {
     defer { limit?.end() }
     // Swift code that its ops call may call functions of scripts in turn.
     let run = HostRequest.$current.withValue(request) {
-      op.start(
+      op.makeOp().start(
         on: loop, data: data.entries, owner: nil,
         adopt: {
           limit?.tasks.add($0)

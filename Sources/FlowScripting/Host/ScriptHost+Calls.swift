@@ -225,7 +225,8 @@ extension ScriptHost {
   /// - Parameter op: An op of any origin, such as one whose body is a Swift closure.
   /// - Returns: The op for a script, which can add it to a flow, start and run it.
   /// - Throws: A `LuaError` when memory runs out or the host is closed.
-  public func value(of op: Op) throws -> LuaValue {
+  public func value(of op: some OpConvertible) throws -> LuaValue {
+    let op = op.makeOp()
     if let flow = op as? Flow { return try vm.value(of: flow, types.flow) }
     if let machine = op as? MachineOp { return try vm.value(of: machine, types.machine) }
     return try vm.value(of: op, types.op)

@@ -50,7 +50,7 @@ extension ScriptHost {
   ]
 
   /// The reason why nothing can run in workers; nil if it can.
-  var problemOfWorkers: String? {
+  var problemOfWorkers: ByteString? {
     if !vm.configuration.permissions.contains(.workers) {
       return "the host of the script allows no workers"
     }

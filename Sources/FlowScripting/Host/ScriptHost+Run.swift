@@ -208,7 +208,7 @@ private struct ScriptCall: Sendable {
     try setUp(host)
     let chunk: LuaReference
     switch script.content {
-    case .text(let text, let name): chunk = try vm.load(text, name: "=" + name)
+    case .text(let text, let name): chunk = try vm.load(text, chunkName: "=" + name)
     case .file(let path): chunk = try vm.loadFile(path)
     }
     let table = try vm.makeTable(
@@ -230,7 +230,8 @@ private struct ScriptCall: Sendable {
       throw LuaError(.runtime, "a script made no function")
     }
     if let error = canceller.take() { throw error }
-    let op = Op(name: "script", timeout: timeLimit, body: ScriptOpBody(host, function))
+    let op = Op(
+      name: "script", policy: .make(nil, timeout: timeLimit), body: ScriptOpBody(host, function))
     let run = op.start(on: host.loop)
     host.runToEnd()
     run.markObserved()

@@ -12,7 +12,7 @@ internal import FlowHTTP
 /// let host = try ScriptHost(vm: LuaVM())
 /// defer { host.close() }
 /// host.register(UploadOp())
-/// let chunk = try host.vm.load("return require('flow').ops.UploadOp", name: "@upload.lua")
+/// let chunk = try host.vm.load("return require('flow').ops.UploadOp", name: "upload.lua")
 /// if let upload = host.op(in: try host.vm.call(chunk)[0]) {
 ///   print(try await host.run(upload, limits: RequestLimits(time: .seconds(10))))
 /// }

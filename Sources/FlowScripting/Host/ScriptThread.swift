@@ -12,7 +12,7 @@ public typealias ScriptOperation<Success> =
 ///   host.register(ScaleOp().makeOp())
 /// }
 /// try await scripts.perform { host in
-///   _ = try host.vm.call(try host.vm.load("print 'hello'", name: "=hello"))
+///   _ = try host.vm.call(try host.vm.load("print 'hello'", name: "hello"))
 /// }
 /// await scripts.shutdown()
 /// ```
@@ -99,7 +99,7 @@ public final class ScriptThread: Sendable {
   /// ```swift
   /// let scripts = try await ScriptThread(name: "scripts")
   /// let answer = try await scripts.perform { host in
-  ///   try host.vm.call(host.vm.load("return 42", name: "=answer"), as: Int.self)
+  ///   try host.vm.call(host.vm.load("return 42", name: "answer"), as: Int.self)
   /// }
   /// await scripts.shutdown()
   /// ```
@@ -142,7 +142,7 @@ extension LoopService {
   /// ```swift
   /// let scripts = try await ScriptThread(name: "scripts")
   /// let service = LoopService(on: scripts, grace: .seconds(10)) { host in
-  ///   let chunk = try host.vm.load("require('flow').sleep(60)", name: "=script")
+  ///   let chunk = try host.vm.load("require('flow').sleep(60)", name: "script")
   ///   while !LoopService.isShuttingDown { _ = try host.vm.call(chunk) }
   /// }
   /// try await service.run()

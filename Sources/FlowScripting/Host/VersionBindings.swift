@@ -138,7 +138,7 @@ extension ScriptHost {
       let shown = loop.secrets.redacted(message).truncated(to: 501)
       return reportDeprecation(loop.secrets.redacted(position()) + shown)
     }
-    throw usage(at: position(), message.description)
+    throw usage(at: position(), message)
   }
 
   /// Reports a deprecation with its place, unless it has been reported.

@@ -46,7 +46,7 @@ struct JSONBindings {
       let (answer, secret) = try call.encodeJSON(1, options)
       return answer ?? call.answer(host.makeSecret(.bytes(secret)), host.types.secret)
     } catch let error as JSONValueError {
-      throw arguments.wrong(1, error.message.description)
+      throw arguments.wrong(1, error.message)
     } catch {
       throw textError(call, error, in: "json.encode")
     }
@@ -93,7 +93,7 @@ struct JSONBindings {
     do {
       text = try call.textOfJSON(2, options)
     } catch let error as JSONValueError {
-      throw arguments.wrong(2, error.message.description)
+      throw arguments.wrong(2, error.message)
     } catch {
       throw textError(call, error, in: "json.write")
     }
@@ -207,7 +207,7 @@ final class JSONLines: TextIterator {
   }
 
   private func tooLong(
-    _ problem: String, line: Int, _ host: ScriptHost, _ call: LuaCall
+    _ problem: ByteString, line: Int, _ host: ScriptHost, _ call: LuaCall
   ) -> any Error {
     host.textError(call, text.path, "\(problem) at line \(line)", code: "json", [("line", line)])
   }

@@ -30,7 +30,7 @@ struct KeepingBindings {
         try keeping.adopt(folder: folder, trustsCode: trustsCode, within: within)
         keeping.keepsAll = true
       } catch let error as FlowError {
-        throw host.usage(call, error.message.description)
+        throw host.usage(call, error.message)
       }
       return call.answer()
     }

@@ -166,7 +166,7 @@ extension Options {
 extension MachineOp {
   /// The number of a step; `wrong` makes an error from a message about its name.
   fileprivate func step(
-    named name: ByteString, _ wrong: (String) -> any Error
+    named name: ByteString, _ wrong: (ByteString) -> any Error
   ) throws -> Int {
     guard let logic = logic as? ScriptMachineLogic else {
       throw wrong("a machine written in Swift continues only there")
@@ -315,7 +315,7 @@ private struct MachineReader {
       let made = try MachineOp(
         definition, logic: logic, steps: logic.steps.names, events: logic.events.names, doc: doc,
         needs: needs, gives: gives, primaryInput: input, primaryOutput: output,
-        retry: policy.retry, timeout: policy.timeout, grace: policy.grace, undo: policy.undo)
+        policy: policy.over(nil, undo: policy.undo))
       return policy.limiting(made) as? MachineOp ?? made
     } catch let problem {
       let position =

@@ -34,12 +34,12 @@ public struct OpArguments {
   ///   - what: The description of the mistake.
   /// - Returns: An error to throw.
   public func wrong(_ index: Int, _ what: some FlowText) -> any Error {
-    arguments.wrong(index, what)
+    arguments.wrong(index, what.byteString)
   }
 
   /// As above, with `what` in the form `string expected, got nil`.
   package func wrong(_ index: Int, expected: some FlowText) -> any Error {
-    arguments.wrong(index, expected: expected)
+    arguments.wrong(index, expected: expected.byteString)
   }
 
   /// An argument of any type, as the data bucket stores it.

@@ -67,8 +67,8 @@ struct OpBindings {
     let op = Op(
       name: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
-      primaryOutput: try options.string("primary_output"), retry: policy.retry,
-      timeout: policy.timeout, grace: policy.grace, undo: policy.undo,
+      primaryOutput: try options.string("primary_output"),
+      policy: policy.over(nil, undo: policy.undo),
       body: try PolicyBindings(host: host).body(function, policy, options, of: name)
     )
     try PolicyBindings.checkStreams(of: op, options)

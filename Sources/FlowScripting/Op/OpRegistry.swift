@@ -265,7 +265,7 @@ public final class OpClass {
 
 extension Op {
   /// The reason why an op can't be used if it is still a class, or wraps one; nil for any other.
-  var complaintOfClass: String? {
+  var complaintOfClass: ByteString? {
     var op: Op? = self
     // A loop: a script may wrap an op 100,000 times.
     while let body = op?.body {
@@ -286,12 +286,12 @@ final class OpClassBody: OpBody {
   }
 
   /// The message about using the class itself.
-  var complaint: String {
+  var complaint: ByteString {
     "op '\(opClass.name)' needs its arguments: call \(opClass.name)(…) first"
   }
 
   func start(_ context: OpContext) -> CallState {
-    context.fail(.usage(ByteString(complaint)))
+    context.fail(.usage(complaint))
     return .finished
   }
 
@@ -304,7 +304,7 @@ final class OpClassBody: OpBody {
       return op
     } catch let error as FlowError {
       throw error.kind == .usage
-        ? host.usage(call, error.message.description) : host.raise(error)
+        ? host.usage(call, error.message) : host.raise(error)
     }
   }
 }

@@ -180,6 +180,11 @@ struct PolicyOptions {
 extension PolicyOptions {
   /// The undo for an op, with the arguments that are bound to the op.
   func undo(of op: Op) -> ScriptOpBody? { undo?.binding(as: op) }
+
+  /// A policy with these values over those of another one.
+  func over(_ base: OpPolicy?, undo: ScriptOpBody?) -> OpPolicy? {
+    .make(base, retry: retry, timeout: timeout, grace: grace, undo: undo, limits: limits)
+  }
 }
 
 struct PolicyBindings {
@@ -188,18 +193,18 @@ struct PolicyBindings {
   /// The policy for one place, from a call of the builder; the default without one.
   ///
   /// - Returns: The policy, and the op for that thread.
-  func policy(_ arguments: Arguments, _ index: Int, for op: Op) throws -> (
-    op: Op, retry: RetryPolicy?, timeout: Duration?, grace: Duration?, undo: ScriptOpBody?,
-    limits: [Limit]?
-  ) {
-    if arguments.isNil(index) { return (op, nil, nil, nil, nil, nil) }
+  func policy(
+    _ arguments: Arguments, _ index: Int, for op: Op, isFinal: Bool = false
+  ) throws -> (op: Op, policy: OpPolicy?) {
+    if arguments.isNil(index) { return (op, op.policy) }
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
     try policy.checkKeeping(of: op, options)
+    if isFinal, policy.undo != nil {
+      throw arguments.wrong(index, "field 'undo': a final step is never undone")
+    }
     let placed = policy.keeping(try Self(host: host).op(op, with: policy, options))
-    return (
-      placed, policy.retry, policy.timeout, policy.grace, policy.undo(of: placed), policy.limits
-    )
+    return (placed, policy.over(placed.policy, undo: policy.undo(of: placed)))
   }
 
   /// An op that runs on the thread and with the memory of a policy; the op itself if it already does.
@@ -243,13 +248,13 @@ struct PolicyBindings {
   }
 
   /// The reason why an op that doesn't run on other nodes can't have tags.
-  private static func problem(ofTags tags: RemoteTags?, isRemote: Bool) -> String? {
+  private static func problem(ofTags tags: RemoteTags?, isRemote: Bool) -> ByteString? {
     tags == nil || isRemote
       ? nil : "field 'tags': only an op with thread = \"remote\" can have them"
   }
 
   /// The reason why an op that doesn't run in a worker can't have a limit.
-  private static func problem(ofMemory memory: ByteCount?) -> String? {
+  private static func problem(ofMemory memory: ByteCount?) -> ByteString? {
     memory == nil
       ? nil : "field 'memory': only an op with thread = \"worker\" or \"remote\" can have it"
   }
@@ -291,7 +296,7 @@ struct PolicyBindings {
       let position = options.arguments.call.position
       return WorkerOpBody(try WorkerFunction(host, function, at: position))
     } catch let error as EncodeError {
-      throw host.usage(options.arguments.call, error.description)
+      throw host.usage(options.arguments.call, ByteString(describing: error))
     }
   }
 

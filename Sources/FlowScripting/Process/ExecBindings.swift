@@ -12,7 +12,7 @@ struct ExecBindings {
         OpArguments(Arguments(host, call, "exec")), canWrite: true)
       request.label = host.currentOp?.displayName
       if let problem = host.loop.processReplacement?.problem(with: request) {
-        throw host.usage(call, problem.description)
+        throw host.usage(call, problem)
       }
       let task = ProcessTask(request, check: check, at: host.workPlace, on: host.loop)
       host.begin(task, call.origin)

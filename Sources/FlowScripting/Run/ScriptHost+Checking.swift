@@ -43,12 +43,12 @@ extension ScriptHost {
   /// The problem of a task that settles like another one, with the place where it was made.
   func outcomeProblem(of task: AnyFlowTask, madeAt origin: UInt64) -> FlowError? {
     problem(ofOutcomeOf: task, neededAt: { origin == 0 ? "" : vm.text(ofOrigin: origin) })
-      .map { .usage(ByteString($0)) }
+      .map { .usage($0) }
   }
 
   private func problem(
     ofOutcomeOf task: AnyFlowTask, neededAt place: () -> ByteString
-  ) -> String? {
+  ) -> ByteString? {
     guard mayLackOutcomes, let run = task as? Run, !run.hasOutcome else { return nil }
     endCheck(at: place(), because: "needs the outcome of '\(run.name)'")
     return "the outcome of '\(run.name)' isn't known while checking"
@@ -86,7 +86,7 @@ extension ScriptHost {
       reportEffect(of: call.bytes(1) ?? "", at: call.bytes(2) ?? "")
       return call.answer(.nil)
     }
-    let install = try vm.load(Self.checkedLibrary, name: "=[check]")
+    let install = try vm.load(Self.checkedLibrary, chunkName: "=[check]")
     _ = try vm.call(install, [.reference(report)])
   }
 

@@ -55,9 +55,9 @@ package final class SessionLocals {
   ///   - name: Lua's chunk name.
   /// - Returns: The compiled chunk, a function.
   /// - Throws: A `LuaError` of code `syntax` with Lua's message about the typed text.
-  package func load(_ text: [UInt8], name: String) throws -> LuaReference {
+  package func load(_ text: [UInt8], chunkName name: String) throws -> LuaReference {
     // Its errors are reported for the unchanged text.
-    let plain = try vm.load(ByteString(text), name: name)
+    let plain = try vm.load(ByteString(text), chunkName: name)
     let names = usedNames(text)
     let known = Array(names.filter { contains(ByteString($0)) })
     let declarations = ChunkReader(text).declarations

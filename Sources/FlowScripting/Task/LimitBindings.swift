@@ -45,10 +45,9 @@ final class Limits: HostService {
       }
       size = LimitSize(maxConcurrent: count ?? .max, rate: rate)
     default:
-      guard let count = arguments.call.integer(2), count >= 1 else {
-        throw arguments.wrong(2, expected: "integer of at least 1, or table,")
-      }
-      size = LimitSize(maxConcurrent: Int(count), rate: nil)
+      size = LimitSize(
+        maxConcurrent: try arguments.count(2, expected: "integer of at least 1, or table,"),
+        rate: nil)
     }
     // In a worker, the main thread finds it when it is used.
     let host = arguments.host

@@ -240,7 +240,7 @@ struct ContinuationBindings {
       function = try WorkerFunction(
         host, try arguments.function(place), at: arguments.call.position)
     } catch let error as EncodeError {
-      throw host.usage(arguments.call, error.description)
+      throw host.usage(arguments.call, ByteString(describing: error))
     }
     let made = WorkerContinuation(host, kind, function, isRemote: isRemote)
     host.begin(made, arguments.call.origin)
@@ -274,7 +274,7 @@ struct ContinuationBindings {
   }
 
   private static func thread(
-    named name: ByteString, _ wrong: (String) -> any Error
+    named name: ByteString, _ wrong: (ByteString) -> any Error
   ) throws -> Place {
     switch name.cases {
     case "main": return .here(.main)

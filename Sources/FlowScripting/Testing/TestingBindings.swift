@@ -230,7 +230,7 @@ private struct TestOptions {
 
   /// Responses by method and URL.
   private static func routes(
-    in table: LuaReference, _ host: ScriptHost, _ wrong: (String) -> any Error
+    in table: LuaReference, _ host: ScriptHost, _ wrong: (ByteString) -> any Error
   ) throws -> [ByteString: LuaValue] {
     var routes: [ByteString: LuaValue] = [:]
     for (key, value) in try host.vm.pairs(of: table) {
@@ -248,7 +248,7 @@ private struct TestOptions {
 
   /// The meaning of a field of `replace` that names a step: an op, a function like a step's, or the step's result.
   private static func step(
-    _ value: LuaValue, _ host: ScriptHost, _ wrong: (String) -> any Error
+    _ value: LuaValue, _ host: ScriptHost, _ wrong: (ByteString) -> any Error
   ) throws -> StepReplacement {
     if let op = host.op(in: value) {
       if let complaint = op.complaintOfClass { throw wrong(complaint) }
@@ -262,7 +262,7 @@ private struct TestOptions {
 
   /// The meaning of a field of `replace`: an op, a function, or data that the op gives.
   private static func fake(
-    _ name: ByteString, _ value: LuaValue, _ host: ScriptHost, _ wrong: (String) -> any Error
+    _ name: ByteString, _ value: LuaValue, _ host: ScriptHost, _ wrong: (ByteString) -> any Error
   ) throws -> Op {
     if let op = host.op(in: value) {
       if let complaint = op.complaintOfClass { throw wrong(complaint) }

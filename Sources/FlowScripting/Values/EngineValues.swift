@@ -211,7 +211,7 @@ extension ScriptHost {
   }
 
   /// The type with a spelling; `wrong` makes the error.
-  func type(spelled text: ByteString, wrong: (String) -> any Error) throws -> FlowValueType {
+  func type(spelled text: ByteString, wrong: (ByteString) -> any Error) throws -> FlowValueType {
     let cache = service { ParsedTypes() }
     if let known = cache.types[text] { return known }
     do throws(TypeSyntaxError) {
@@ -222,7 +222,7 @@ extension ScriptHost {
       cache.types[text] = type
       return type
     } catch {
-      throw wrong("\(error)")
+      throw wrong(error.message)
     }
   }
 
@@ -241,7 +241,8 @@ extension ScriptHost {
   }
 
   /// `needs` or `gives`: key -> type, in the order of the sorted keys.
-  func declaration(_ table: LuaReference, wrong: (String) -> any Error) throws -> [Declaration] {
+  func declaration(_ table: LuaReference, wrong: (ByteString) -> any Error) throws -> [Declaration]
+  {
     var result: [Declaration] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
@@ -258,7 +259,7 @@ extension ScriptHost {
   }
 
   private func declaredType(
-    _ value: LuaValue, of name: ByteString, _ wrong: (String) -> any Error
+    _ value: LuaValue, of name: ByteString, _ wrong: (ByteString) -> any Error
   ) throws -> FlowValueType {
     switch value {
     case .string(let text): return try type(spelled: text) { wrong("type of '\(name)': \($0)") }
@@ -272,7 +273,7 @@ extension ScriptHost {
 
   /// `{ type, text, values = list }`.
   private func described(
-    _ name: ByteString, _ table: LuaReference, _ wrong: (String) -> any Error
+    _ name: ByteString, _ table: LuaReference, _ wrong: (ByteString) -> any Error
   ) throws -> Declaration {
     var (type, doc, values): (FlowValueType?, ByteString?, [FlowValue]?)
     for (key, value) in try vm.pairs(of: table) {
@@ -307,7 +308,7 @@ extension ScriptHost {
   /// The data in a table with string keys, in the order of its sorted keys; `wrong` makes an error
   /// from a message about it.
   func data(
-    in table: LuaReference, _ wrong: (String) -> any Error
+    in table: LuaReference, _ wrong: (ByteString) -> any Error
   ) throws -> [(ByteString, FlowValue)] {
     var result: [(ByteString, FlowValue)] = []
     for (key, value) in try vm.pairs(of: table) {

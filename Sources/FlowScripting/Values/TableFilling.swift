@@ -129,7 +129,7 @@ struct TableFilling {
     return .reference(table)
   }
 
-  /// What a table has in it, in a form that can be compared; nil if it has none.
+  /// The content of a table in a form that can be compared; nil if it has none.
   private mutating func content(of table: LuaValue) throws -> [UInt8]? {
     guard room > 0 else { return nil }
     var copier = PlainCopier(vm: vm)

@@ -102,7 +102,7 @@ final class TextPieces {
   }
 
   /// Ends it if a line or row has so many bytes, `tooLong` being its error.
-  func check(_ count: Int, tooLong: (String) -> any Error) throws {
+  func check(_ count: Int, tooLong: (ByteString) -> any Error) throws {
     guard count > maxBytes else { return }
     close()
     throw tooLong("more than \(maxBytes) bytes (max_bytes)")
@@ -111,7 +111,7 @@ final class TextPieces {
   /// Reads the next piece of the file while the script waits, and then calls `answer`. `tooLong` is the error of
   /// a line or row that has too many bytes.
   func readMore(
-    _ host: ScriptHost, _ call: LuaCall, tooLong: (String) -> any Error,
+    _ host: ScriptHost, _ call: LuaCall, tooLong: (ByteString) -> any Error,
     answer: @escaping (LuaCall) throws -> LuaAnswer
   ) throws -> LuaAnswer {
     guard let reader else { return try answer(call) }

@@ -162,7 +162,7 @@ extension ScriptHost {
   func checkEncodable(_ value: FlowValue, _ key: DataKey, _ call: LuaCall) throws {
     guard let problem = encodeProblem(value) else { return }
     let name = loop.keys.name(of: key)
-    throw usage(call, problem.message("the value of <\(name)>").description)
+    throw usage(call, problem.message("the value of <\(name)>"))
   }
 
   /// Whether `flow` is a global of the state.
@@ -250,7 +250,7 @@ extension LuaVM {
       guard try rawGet(.string(module.name), in: preload).isNil else { continue }
       let loader: LuaReference
       do {
-        loader = try load(module.text, name: "@\(module.path)")
+        loader = try load(module.text, chunkName: "@\(module.path)")
       } catch {
         // It is raised where the module is required.
         loader = try makeFunction { _ in throw error }
@@ -316,6 +316,6 @@ extension LuaVM {
       end
       """
     _ = try call(
-      try load(ByteString(searcher), name: "=package.scriptpath"), [.reference(package)])
+      try load(ByteString(searcher), chunkName: "=package.scriptpath"), [.reference(package)])
   }
 }

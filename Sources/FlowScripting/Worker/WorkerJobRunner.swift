@@ -50,7 +50,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     // Types were checked where the op was started: here its needs only list the keys it may read.
     let op = Op(
       name: place.name, needs: place.visible.map { Declaration($0, .anything) },
-      grace: place.grace,
+      policy: .make(nil, grace: place.grace),
       body: StandInBody(
         body, index: place.index, label: place.label, attempt: place.attempt,
         lineage: place.lineage, span: place.span,

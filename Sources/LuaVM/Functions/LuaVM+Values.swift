@@ -4,7 +4,7 @@ internal import CLua
 /// The forms of code that `LuaVM.load` takes.
 ///
 /// ```swift
-/// let rule = try vm.load("return 6 * 7", name: "=rule", mode: .text)  // refuses bytecode
+/// let rule = try vm.load("return 6 * 7", name: "rule", mode: .text)  // refuses bytecode
 /// ```
 public enum LuaChunkMode: String, Sendable {
   /// Source text.
@@ -18,16 +18,23 @@ public enum LuaChunkMode: String, Sendable {
 extension LuaVM {
   // MARK: Chunks
 
-  /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`). Bytecode needs `loadsBytecode` of the
-  /// configuration, too.
+  /// Compiles a chunk; messages and tracebacks begin with its name. Bytecode needs `loadsBytecode` of the configuration,
+  /// too.
   /// Throws a `LuaError` of code `syntax` with Lua's message.
   ///
   /// ```swift
-  /// let chunk = try vm.load("return ... * 2", name: "@double.lua")
+  /// let chunk = try vm.load("return ... * 2", name: "double.lua")
   /// print(try vm.call(chunk, 21, as: Int.self))
   /// ```
   public func load(
     _ chunk: some FlowText, name: String, mode: LuaChunkMode = .text
+  ) throws -> LuaReference {
+    try load(chunk, chunkName: "@" + name, mode: mode)
+  }
+
+  /// Compiles a chunk with Lua's own form of a name: `@file`, `=text`, or the text itself.
+  package func load(
+    _ chunk: some FlowText, chunkName name: String, mode: LuaChunkMode = .text
   ) throws -> LuaReference {
     try enter()
     let mode = configuration.loadsBytecode ? mode.rawValue : mode.rawValue.filter { $0 != "b" }

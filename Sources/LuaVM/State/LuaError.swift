@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// do {
-///   _ = try vm.call(vm.load("error 'no space'", name: "@job.lua"))
+///   _ = try vm.call(vm.load("error 'no space'", name: "job.lua"))
 /// } catch let error as LuaError {
 ///   print(error.code == .runtime, error)
 /// }

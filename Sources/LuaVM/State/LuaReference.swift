@@ -10,7 +10,7 @@ internal import CLua
 /// releasing it does nothing.
 ///
 /// ```swift
-/// let chunk = try vm.load("return function(name) return 'hello, ' .. name end", name: "@greet.lua")
+/// let chunk = try vm.load("return function(name) return 'hello, ' .. name end", name: "greet.lua")
 /// let greet = try vm.call(chunk, as: LuaReference.self)
 /// print(try vm.call(greet, "Ada", as: String.self))
 /// ```

@@ -12,7 +12,7 @@ internal import Synchronization
 /// ```swift
 /// let vm = try LuaVM()
 /// defer { vm.close() }
-/// let chunk = try vm.load("return 6 * ...", name: "@answer.lua")
+/// let chunk = try vm.load("return 6 * ...", name: "answer.lua")
 /// print(try vm.call(chunk, 7, as: Int.self))
 /// ```
 public final class LuaVM {

@@ -14,7 +14,7 @@ struct MisuseTests {
   @Test("A timeout that isn't longer than 0 is named with the place of the op")
   func timeout() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      _ = Op("SlowOp", timeout: .zero) { _ in }
+      _ = Op("SlowOp") { _ in }.with(timeout: .zero)
     }
     expect(result, "a timeout is longer than 0")
   }

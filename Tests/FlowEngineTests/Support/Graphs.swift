@@ -4,9 +4,9 @@ import Testing
 
 /// An op whose name says whether it fails.
 func drawnOp(_ name: ByteString, retry: RetryPolicy? = nil, timeout: Duration? = nil) -> Op {
-  Op(name.description, needs: ["item": "any?"], retry: retry, timeout: timeout) { context in
+  Op(name.description, needs: ["item": "any?"]) { context in
     if context.op.name == "FailOp" { context.fail(FlowError(.error, "with all due respect")) }
-  }
+  }.with(retry: retry, timeout: timeout)
 }
 
 /// A flowchart of Mermaid, read by the part of its grammar that the engine writes.

@@ -169,7 +169,7 @@ struct MachineScript {
     definition.hasProvider = logic.provider != nil
     return try MachineOp(
       definition, logic: logic, steps: logic.steps.names, events: logic.events.names,
-      retry: retry, timeout: timeout)
+      policy: .make(nil, retry: retry, timeout: timeout))
   }
 
   /// The text of the error that `make` throws.

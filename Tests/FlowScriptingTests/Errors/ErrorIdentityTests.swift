@@ -125,7 +125,8 @@ struct ErrorIdentityTests {
     ])
   func outOfSwiftOps(body: String) throws {
     let program = try ScriptProgram()
-    let failing = Op("FailingOp", retry: RetryPolicy(attempts: 2)) { _ in throw Token(number: 3) }
+    let failing = Op("FailingOp") { _ in throw Token(number: 3) }.with(
+      retry: RetryPolicy(attempts: 2))
     let throwing = try program.vm.makeFunction { _ in throw Token(number: 3) }
     let results = try program.run(
       """

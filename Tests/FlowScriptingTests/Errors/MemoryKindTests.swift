@@ -53,7 +53,7 @@ struct MemoryKindTests {
       return ("%s %s %s %s"):format(table.unpack(kinds))
       """)
     #expect(kinds == "memory memory true memory")
-    let function = try program.vm.load("return ('x'):rep(1 << 30)", name: "=f")
+    let function = try program.vm.load("return ('x'):rep(1 << 30)", name: "f")
     let error = #expect(throws: FlowError.self) {
       try program.host.call(function, deadline: .now.advanced(by: .seconds(3600)))
     }

@@ -231,7 +231,8 @@ struct HelpTests {
     #expect(host.help(about: .reference(host.module)).description.contains("flow.when_any_finish"))
     #expect(host.help(about: .string("nonsense")).description.contains("no help"))
     #expect(host.help(about: .integer(1)).description.contains("no help"))
-    let op = Op("GreetOp", doc: "Greets.", needs: ["name": "string"], timeout: .seconds(2)) { _ in }
+    let op = Op("GreetOp", doc: "Greets.", needs: ["name": "string"]) { _ in }.with(
+      timeout: .seconds(2))
     #expect(
       host.help(about: try host.value(of: op)).description
         == "op GreetOp\nGreets.\nneeds:\n  name: string\ntimeout: 2s\n")
@@ -318,7 +319,7 @@ struct HelpTests {
     #expect(names("flow.op('x', print):run().finished") == ["finished_early"])
     #expect(names("unknown():x") == [])
     _ = try program.vm.callSessionChunk(
-      try locals.load(Array("local variable = { field = flow.new 'f' }".utf8), name: "=stdin"))
+      try locals.load(Array("local variable = { field = flow.new 'f' }".utf8), chunkName: "=stdin"))
     #expect(names("vari") == ["variable"])
     #expect(names("variable.fie") == ["field"])
     #expect(names("x = 1\nvariable.field:add(1)\n  :add_p") == ["add_parallel"])

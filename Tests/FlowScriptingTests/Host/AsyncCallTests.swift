@@ -27,13 +27,13 @@ struct AsyncCallTests {
         continuation.finish()
       }
       try host.vm.setGlobal("forever", .reference(forever))
-      try host.vm.call(host.vm.load(Self.rule, name: "@rule.lua"), as: Void.self)
+      try host.vm.call(host.vm.load(Self.rule, name: "rule.lua"), as: Void.self)
     }
   }
 
   private func log(_ scripts: ScriptThread) async throws -> String {
     try await scripts.perform { host in
-      try host.vm.call(host.vm.load("return table.concat(log, ' ')", name: "=x"), as: String.self)
+      try host.vm.call(host.vm.load("return table.concat(log, ' ')", name: "x"), as: String.self)
     }
   }
 

@@ -127,7 +127,7 @@ struct ClosingTests {
         local run = flow.new("groups"):data { list = { 1, 2 } }
           :add_grouped(DoubleOp, { input = "list", output = "doubled" }):run()
         return run.data.doubled[2], run.ok
-        """, name: "=chunk")
+        """, name: "chunk")
       let results = try host.vm.call(chunk)
       guard case .integer(4) = results[0], case .boolean(true) = results[1] else {
         Issue.record("host \(number): \(results)")

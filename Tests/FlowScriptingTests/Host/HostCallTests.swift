@@ -96,7 +96,7 @@ struct HostCallTests {
   func realClock() throws {
     let host = try ScriptHost(vm: LuaVM())
     defer { host.close() }
-    let chunk = try host.vm.load("require('flow').sleep(1e6)", name: "=x")
+    let chunk = try host.vm.load("require('flow').sleep(1e6)", name: "x")
     #expect(kind { _ = try host.call(chunk, deadline: soon()) } == .timeout)
     #expect(
       kind { _ = try host.call(chunk, deadline: .now.advanced(by: .seconds(-1))) } == .timeout)
@@ -106,7 +106,7 @@ struct HostCallTests {
   func stalled() throws {
     let host = try ScriptHost(vm: LuaVM())
     defer { host.close() }
-    let chunk = try host.vm.load("require('flow').context().task:await()", name: "=x")
+    let chunk = try host.vm.load("require('flow').context().task:await()", name: "x")
     #expect(kind { _ = try host.call(chunk, deadline: never) } == .stalled)
   }
 

@@ -29,7 +29,7 @@ struct HostCancellationTests {
         return call.answer(results.first ?? .nil)
       }
       try host.vm.setGlobal("in_time", .reference(inTime))
-      let chunk = try host.vm.load(ByteString(source), name: "=script")
+      let chunk = try host.vm.load(ByteString(source), name: "script")
       do {
         let results = try host.vm.call(chunk)
         return try host.vm.tostring(results.first ?? .nil).description
@@ -195,7 +195,7 @@ struct HostCancellationTests {
     for number in 0..<20 {
       scripts.cancel(reason: "number \(number)")
       try await scripts.perform { host in
-        let chunk = try host.vm.load("for i = 1, 100 do end return 1", name: "=script")
+        let chunk = try host.vm.load("for i = 1, 100 do end return 1", name: "script")
         // The cancellation may come before, within, or after it.
         _ = try? host.vm.call(chunk)
       }
@@ -222,7 +222,7 @@ struct HostCancellationTests {
           return call.answer()
         }
         try host.vm.setGlobal("began", .reference(begin))
-        let chunk = try host.vm.load("began() while true do end", name: "=script")
+        let chunk = try host.vm.load("began() while true do end", name: "script")
         do {
           _ = try host.vm.call(chunk)
         } catch let error as LuaError {

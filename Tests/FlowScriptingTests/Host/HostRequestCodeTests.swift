@@ -109,7 +109,7 @@ struct HostRequestCodeTests {
         _ = try host.call(function, deadline: .now.advanced(by: .seconds(600)))
       }
       try vm.setGlobal("back_in_time", .reference(backInTime))
-      try vm.call(vm.load(Self.code, name: "@kinds.lua"), as: Void.self)
+      try vm.call(vm.load(Self.code, name: "kinds.lua"), as: Void.self)
     }
   }
 
@@ -123,7 +123,7 @@ struct HostRequestCodeTests {
       for task in tasks { try await task.value }
       // Each has seen none, and set its own.
       let noted = try host.vm.call(
-        host.vm.load("return #seen .. ' ' .. tostring(count)", name: "=x"), as: String.self)
+        host.vm.load("return #seen .. ' ' .. tostring(count)", name: "x"), as: String.self)
       #expect(noted == "2 nil")
     }
     await scripts.shutdown()
@@ -162,7 +162,7 @@ struct HostRequestCodeTests {
       #expect(errors.contains { $0.contains(wanted) }, "\(errors)")
       try setMode("note", host)
       _ = try? await request(kind, host, limits: limits)
-      let noted = try host.vm.call(host.vm.load("return #seen", name: "=x"), as: Int.self)
+      let noted = try host.vm.call(host.vm.load("return #seen", name: "x"), as: Int.self)
       #expect(noted == 1)
     }
     await scripts.shutdown()
@@ -177,7 +177,7 @@ struct HostRequestCodeTests {
         let wait = try host.vm.call(
           host.vm.load(
             "local flow = require 'flow' return flow.op('WaitOp', function() flow.sleep(1) end)",
-            name: "=x"))
+            name: "x"))
         let value = try #require(wait.first)
         _ = try await host.run(try #require(host.op(in: value)))
       }
@@ -211,7 +211,7 @@ struct HostRequestCodeTests {
       _ = try? await request(kind, host, limits: RequestLimits(time: .milliseconds(250)))
       try setMode("note", host)
       _ = try? await request(kind, host)
-      let noted = try host.vm.call(host.vm.load("return #seen", name: "=x"), as: Int.self)
+      let noted = try host.vm.call(host.vm.load("return #seen", name: "x"), as: Int.self)
       #expect(noted == 1)
     }
     await scripts.shutdown()

@@ -108,7 +108,7 @@ struct HostRequestShareTests {
       permissions: .restricted, memoryLimit: memoryLimit, virtualClock: true
     ) { host in
       try host.vm.setGlobal("began", .reference(try host.vm.makeFunction("began") { began() }))
-      try host.vm.call(host.vm.load(Self.code, name: "@shares.lua"), as: Void.self)
+      try host.vm.call(host.vm.load(Self.code, name: "shares.lua"), as: Void.self)
     }
   }
 

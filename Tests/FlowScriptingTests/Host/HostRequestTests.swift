@@ -43,7 +43,7 @@ struct HostRequestTests {
     try await ScriptThread(permissions: .restricted, virtualClock: true) { host in
       let function = try host.vm.makeFunction("began") { began() }
       try host.vm.setGlobal("began", .reference(function))
-      try host.vm.call(host.vm.load(Self.rules, name: "@rules.lua"), as: Void.self)
+      try host.vm.call(host.vm.load(Self.rules, name: "rules.lua"), as: Void.self)
     }
   }
 
@@ -66,7 +66,7 @@ struct HostRequestTests {
       let alone = try await host.run(op(host, "AfterOp")).string("result")
       // A request without globals of its own sets those of the host.
       _ = try await host.run(op(host, "SetOp"))
-      return [alone, try host.vm.call(host.vm.load("return stays", name: "=x"), as: String.self)]
+      return [alone, try host.vm.call(host.vm.load("return stays", name: "x"), as: String.self)]
     }
     #expect(after == ["10 nil nil true", "yes"])
     await scripts.shutdown()
@@ -117,7 +117,7 @@ struct HostRequestTests {
     #expect(error?.kind == .cancelled)
     #expect(try await waiting.value != nil)
     let cleaned = try await scripts.perform { host in
-      try host.vm.call(host.vm.load("return cleaned", name: "=x"), as: Bool.self)
+      try host.vm.call(host.vm.load("return cleaned", name: "x"), as: Bool.self)
     }
     #expect(cleaned)
     await scripts.shutdown()

@@ -36,7 +36,7 @@ struct HostTimeLimitTests {
   private func outcome(_ source: String) throws -> String {
     let (host, close) = try program()
     defer { close() }
-    let chunk = try host.vm.load(ByteString(source), name: "=script")
+    let chunk = try host.vm.load(ByteString(source), name: "script")
     let begin = try host.vm.makeFunction { [unowned host] call in
       host.timeLimit = Self.limit
       return call.answer()
@@ -105,13 +105,13 @@ struct HostTimeLimitTests {
     let later = ContinuousClock.now.advanced(by: .seconds(3600))
     for body in ["while true do pcall(function() while true do end end) end", "flow.sleep(3600)"] {
       host.timeLimit = Self.limit
-      let function = try host.vm.load(ByteString(body), name: "=script")
+      let function = try host.vm.load(ByteString(body), name: "script")
       let text = try outcome(host) { try host.call(function, deadline: later) }
       #expect(text == "time: \(Self.message)", "\(body)")
     }
     host.timeLimit = Self.limit
     let function = try host.vm.load(
-      "while true do pcall(function() while true do end end) end", name: "=script")
+      "while true do pcall(function() while true do end end) end", name: "script")
     let text = try outcome(host) { try host.vm.call(function, deadline: later) }
     #expect(text == "time: \(Self.message)")
   }
@@ -121,7 +121,7 @@ struct HostTimeLimitTests {
     let (host, close) = try program()
     defer { close() }
     let chunk = try host.vm.load(
-      "return flow.op('O', function() flow.sleep(3600) end)", name: "=script")
+      "return flow.op('O', function() flow.sleep(3600) end)", name: "script")
     let op = try #require(try host.vm.call(chunk).first.flatMap { host.op(in: $0) })
     host.timeLimit = Self.limit
     let run = op.start(on: host.loop)
@@ -135,7 +135,7 @@ struct HostTimeLimitTests {
   func afterwards() async throws {
     let (host, close) = try program()
     defer { close() }
-    let wait = try host.vm.load("flow.sleep(0.001) return 1", name: "=script")
+    let wait = try host.vm.load("flow.sleep(0.001) return 1", name: "script")
     host.timeLimit = .zero
     // It ends while nothing runs.
     usleep(20_000)
@@ -151,7 +151,7 @@ struct HostTimeLimitTests {
   @Test("A limit that is removed or replaced stops nothing, nor does one of a closed host")
   func removed() throws {
     let (host, close) = try program()
-    let wait = try host.vm.load("flow.sleep(0.15) return 1", name: "=script")
+    let wait = try host.vm.load("flow.sleep(0.15) return 1", name: "script")
     host.timeLimit = Self.limit
     host.timeLimit = .seconds(3600)
     let text3 = try outcome(host) { try host.vm.call(wait) }

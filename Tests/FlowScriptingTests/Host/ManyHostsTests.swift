@@ -36,7 +36,7 @@ struct ManyHostsTests {
       for number in 1...Self.count {
         let host = try ScriptHost(vm: LuaVM())
         Self.register(in: host)
-        let chunk = try host.vm.load(ByteString(Self.script), name: "=script")
+        let chunk = try host.vm.load(ByteString(Self.script), name: "script")
         #expect(try host.vm.call(chunk, as: Int.self) == 41)
         host.runToEnd()
         host.close()

@@ -257,7 +257,7 @@ struct RestrictedAttackTests {
     let dumped = try maker.call(
       maker.load(
         "return string.dump(load('local a, b = ... return function() return a + b, \"text\" end'))",
-        name: "=x")
+        name: "x")
     ).first
     guard case .string(let code)? = dumped else {
       Issue.record("no dump")
@@ -292,7 +292,7 @@ struct RestrictedAttackTests {
       """)
     let result = try attacker.vm.call(load, [.string(code)])
     #expect(result == ["refused"])
-    #expect(throws: LuaError.self) { try attacker.vm.load(code, name: "=x", mode: .any) }
+    #expect(throws: LuaError.self) { try attacker.vm.load(code, name: "x", mode: .any) }
     #expect(try victim.text(Self.snapshot) == before)
     try expectUnharmed(victim)
   }

@@ -210,7 +210,7 @@ struct RestrictionTests {
         script: .text(chunk, name: "x"), permissions: .restricted)
       #expect(try result.value(as: String.self).hasSuffix(message), "\(script)")
       let text = try await thread.perform { host in
-        try host.vm.call(host.vm.load(chunk, name: "=x"), as: String.self)
+        try host.vm.call(host.vm.load(chunk, name: "x"), as: String.self)
       }
       #expect(text.hasSuffix(message), "\(script)")
     }

@@ -72,7 +72,7 @@ struct ScriptCancellerTests {
     #expect(scripts.canceller === canceller)
     let message = try await scripts.perform { host in
       Task.detached { canceller.cancel(reason: "enough") }
-      let chunk = try host.vm.load("while true do end", name: "=script")
+      let chunk = try host.vm.load("while true do end", name: "script")
       let error = #expect(throws: LuaError.self) { try host.vm.call(chunk) }
       return error?.message.description
     }
@@ -88,7 +88,7 @@ struct ScriptCancellerTests {
     await #expect(throws: LuaError.self) {
       _ = try await ScriptThread(canceller: canceller) { host in
         Task.detached { canceller.cancel() }
-        _ = try host.vm.call(try host.vm.load("while true do end", name: "=script"))
+        _ = try host.vm.call(try host.vm.load("while true do end", name: "script"))
       }
     }
   }

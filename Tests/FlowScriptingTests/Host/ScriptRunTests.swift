@@ -168,7 +168,7 @@ struct ScriptRunTests {
       let chunk = try host.vm.load(
         """
         return require "flow".op("SetOp", function(ctx) ctx:set("t", { f = print }) end):start()
-        """, name: "=x")
+        """, name: "x")
       let run = try #require(try host.vm.call(chunk).first.flatMap { host.startedRun(in: $0) })
       // The compiler refuses to send it otherwise.
       nonisolated(unsafe) let data: InitialData = ["t": try #require(run.data["t"])]
@@ -279,7 +279,7 @@ struct ScriptRunTests {
               continuation.finish()
               return call.answer()
             }))
-        let chunk = try host.vm.load(ByteString("began() \(call)"), name: "=busy")
+        let chunk = try host.vm.load(ByteString("began() \(call)"), name: "busy")
         try host.vm.call(chunk, as: Void.self)
       }
     }
@@ -420,7 +420,7 @@ struct ScriptRunTests {
     _ = try await ScriptHost.run(script: "print 'hidden'", output: .discarded)
     let scripts = try await ScriptThread(output: output)
     try await scripts.perform { host in
-      _ = try host.vm.call(try host.vm.load("print 'thread'", name: "=script"))
+      _ = try host.vm.call(try host.vm.load("print 'thread'", name: "script"))
     }
     await scripts.shutdown()
     #expect(text.withLock { $0 } == "shown\nthread\n")

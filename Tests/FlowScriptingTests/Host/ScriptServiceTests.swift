@@ -23,7 +23,7 @@ struct ScriptServiceTests {
   }
 
   private static func call(_ source: String, _ host: ScriptHost) throws -> [LuaValue] {
-    try host.vm.call(try host.vm.load(source, name: "=script"))
+    try host.vm.call(try host.vm.load(source, name: "script"))
   }
 
   /// Scripts that never end by themselves.

@@ -10,7 +10,7 @@ struct ScriptThreadTests {
     let scripts = try await ScriptThread(name: "scripts") { host in
       host.register(Op("CountOp") { context in context.set("count", 1) })
       let chunk = try host.vm.load(
-        "count = 0 function add(n) count = count + n return count end", name: "=s")
+        "count = 0 function add(n) count = count + n return count end", name: "s")
       _ = try host.vm.call(chunk)
     }
     let total = try await withThrowingTaskGroup(of: Void.self) { group in
@@ -49,7 +49,7 @@ struct ScriptThreadTests {
     let scripts = try await ScriptThread()
     let error = await #expect(throws: LuaError.self) {
       try await scripts.perform { host in
-        _ = try host.vm.call(try host.vm.load("os.exit(1)", name: "=script"))
+        _ = try host.vm.call(try host.vm.load("os.exit(1)", name: "script"))
       }
     }
     #expect(error?.message.description.contains("os.exit") == true)
@@ -67,7 +67,7 @@ struct ScriptThreadTests {
       end)):start()
       """
     let answer = try await scripts.perform { host in
-      let chunk = try host.vm.load(source, name: "=script")
+      let chunk = try host.vm.load(source, name: "script")
       guard let run = try host.vm.call(chunk).first.flatMap(host.startedRun(in:)) else {
         return Int64(0)
       }
@@ -79,7 +79,7 @@ struct ScriptThreadTests {
 }
 
 private func add(_ number: Int, _ host: ScriptHost) throws -> Int64 {
-  let chunk = try host.vm.load("return add(...)", name: "=call")
+  let chunk = try host.vm.load("return add(...)", name: "call")
   guard case .integer(let sum)? = try host.vm.call(chunk, [.integer(Int64(number))]).first else {
     return -1
   }

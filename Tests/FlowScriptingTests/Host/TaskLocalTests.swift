@@ -31,7 +31,7 @@ struct TaskLocalTests {
             return table.concat({ first, seen(), inner, run.data.seen }, " ")
           end
           RuleOp = flow.op("RuleOp", function(ctx) flow.sleep(1) ctx:set("seen", rule()) end)
-          """, name: "@rule.lua"), as: Void.self)
+          """, name: "rule.lua"), as: Void.self)
     }
     let results = try await withThrowingTaskGroup(of: [String].self) { group in
       for number in 0..<10 {

@@ -18,7 +18,7 @@ struct SessionLocalsTests {
 
     @discardableResult
     func run(_ chunk: String, name: String = "=stdin") throws -> [String] {
-      let function = try locals.load(Array(chunk.utf8), name: name)
+      let function = try locals.load(Array(chunk.utf8), chunkName: name)
       return try vm.callSessionChunk(function).map { try vm.tostring($0).description }
     }
 
@@ -213,7 +213,7 @@ struct SessionLocalsTests {
     for file in Self.programs {
       var text = Array(try Data(contentsOf: file))
       if text.first == UInt8(ascii: "#") { text = Array(text.drop { $0 != 10 }) }
-      guard (try? vm.load(ByteString(text), name: "=x")) != nil else { continue }
+      guard (try? vm.load(ByteString(text), name: "x")) != nil else { continue }
       let reader = ChunkReader(text)
       let last = LuaLexer.tokens(text).last?.range.upperBound
       #expect(reader.ends.last == last, "\(file.lastPathComponent)")
@@ -222,13 +222,13 @@ struct SessionLocalsTests {
       for end in reader.ends {
         let statement = Array(text[begin..<end])
         #expect(throws: Never.self) {
-          do { _ = try vm.load(ByteString(statement), name: "=x") } catch let error
+          do { _ = try vm.load(ByteString(statement), name: "x") } catch let error
             as LuaError where error.description.contains("label")
           {}
         }
         begin = end
       }
-      _ = try locals.load(text, name: "=x")
+      _ = try locals.load(text, chunkName: "=x")
       understood += 1
     }
     #expect(understood > 500 / Self.part)

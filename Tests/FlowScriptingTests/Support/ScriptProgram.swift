@@ -33,7 +33,7 @@ final class ScriptProgram {
   }
 
   func load(_ source: String) throws -> LuaReference {
-    try vm.load(ByteString(source), name: "@script.lua")
+    try vm.load(ByteString(source), name: "script.lua")
   }
 
   /// The run, which has ended, of the op that a chunk returns.

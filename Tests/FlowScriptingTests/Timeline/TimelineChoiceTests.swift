@@ -18,9 +18,9 @@ struct TimelineChoiceTests {
         .addGrouped(op, GroupDispatcher(input: "list", as: "x"))
       if number == 7 {
         flow.add(
-          Op("WaitOp", retry: RetryPolicy(attempts: 2, delay: .seconds(5))) { context in
+          Op("WaitOp") { context in
             if context.attempt == 1 { context.fail(FlowError(.error, "not yet")) }
-          })
+          }.with(retry: RetryPolicy(attempts: 2, delay: .seconds(5))))
       }
       let run = flow.start(on: loop)
       try? run.waitUntilEnd()

@@ -9,7 +9,7 @@ struct TimelineDataTests {
   /// A run of 1,000 items; one fails, one is retried, and one is slow.
   private func run() throws -> Run {
     var isRetried = false
-    let op = Op("ItemOp", retry: RetryPolicy(attempts: 2, delay: .seconds(0.001))) { context in
+    let op = Op("ItemOp") { context in
       if context.index == 300 {
         context.fail(FlowError(.error, "no luck").with { $0.isTransient = false })
       }
@@ -17,7 +17,7 @@ struct TimelineDataTests {
         isRetried = true
         context.fail(FlowError(.error, "not yet"))
       }
-    }
+    }.with(retry: RetryPolicy(attempts: 2, delay: .seconds(0.001)))
     let list = (1...1000).map { Int64($0) }
     let flow = Flow("many").data("list", list.flowValue)
       .addGrouped(op, GroupDispatcher(input: "list", allowFailure: true, as: "x"))

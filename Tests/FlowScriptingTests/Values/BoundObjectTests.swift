@@ -162,7 +162,7 @@ struct BoundObjectTests {
       let chunk = try host.vm.load(
         """
         return require("flow").op("ReadOp", function(ctx) ctx:get("account"):deposit(4) end)
-        """, name: "@other.lua")
+        """, name: "other.lua")
       let op = try #require(try host.vm.call(chunk).first.flatMap { host.op(in: $0) })
       let run = op.start(on: first.loop, data: ["account": account])
       try run.waitUntilEnd()

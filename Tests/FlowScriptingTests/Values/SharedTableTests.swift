@@ -141,7 +141,7 @@ struct SharedTableTests {
           list[#list + 1] = #list + 1
           ctx:set("list", list)
         end)
-        """, name: "@script.lua")
+        """, name: "script.lua")
       return try #require(try host.vm.call(chunk).first.flatMap { host.op(in: $0) })
     }
     let run = Flow("both").add(ops[0]).add(ops[1]).add(ops[0]).start(on: loop, data: ["list": [1]])

@@ -35,7 +35,7 @@ struct WorkerMemoryTests {
 
   @discardableResult
   private func run(_ host: ScriptHost, _ source: String) throws -> [LuaValue] {
-    try host.vm.call(try host.vm.load(ByteString(source), name: "@script.lua"))
+    try host.vm.call(try host.vm.load(ByteString(source), name: "script.lua"))
   }
 
   @Test(

@@ -15,7 +15,7 @@ struct WorkerStressTests {
   }
 
   private func run(_ host: ScriptHost, _ source: String) throws {
-    _ = try host.vm.call(try host.vm.load(ByteString(source), name: "@script.lua"))
+    _ = try host.vm.call(try host.vm.load(ByteString(source), name: "script.lua"))
   }
 
   private static let definitions = """

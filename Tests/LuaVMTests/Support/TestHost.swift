@@ -65,11 +65,11 @@ final class TestHost {
   }
 
   func setGlobal(_ name: String, _ value: LuaValue) throws {
-    let setter = try vm.load("local name, value = ... _G[name] = value", name: "=set")
+    let setter = try vm.load("local name, value = ... _G[name] = value", name: "set")
     _ = try vm.call(setter, [.string(ByteString(name)), value])
   }
 
-  func load(_ script: String, name: String = "=script") throws -> LuaReference {
+  func load(_ script: String, name: String = "script") throws -> LuaReference {
     try vm.load(ByteString(script), name: name)
   }
 

@@ -36,6 +36,17 @@ local FailOp = flow.op("FailOp", function(ctx) fs.lock(path) ctx:fail "on purpos
 check.equal(FailOp:run().error.message, "on purpose")
 fs.lock(path, { wait = false }):close()
 
+-- So do the ends of items, of steps and of tasks, while their run continues.
+local held = 0
+local ItemOp = flow.op("ItemOp", function() fs.lock(path) held = held + 1 end)
+local run = flow.new("items"):add_grouped(ItemOp, { input = "ns", as = "n", max_concurrent = 2 }):add(ItemOp)
+  :add(flow.op("TaskOp", function()
+    for _ = 1, 2 do flow.spawn(fs.lock, path):await() held = held + 1 end
+  end)):run { ns = { 1, 2, 3 } }
+check.equal(run.ok, true)
+check.equal(held, 6)
+fs.lock(path, { wait = false }):close()
+
 -- A lock that is dropped outside of ops stays until the script ends.
 do fs.lock(dir .. "/dropped") end
 collectgarbage() collectgarbage()

@@ -11,7 +11,10 @@ check.usage(function() flow.limit("bad", {}) end, "limit", "#2", "max_concurrent
 check.usage(function() flow.limit("bad", { max = 1 }) end, "limit", "#2", "'max'")
 check.usage(function() flow.limit("bad", { max_concurrent = 0 }) end, "limit", "#2", "max_concurrent")
 check.usage(function() flow.limit("bad", { rate = {} }) end, "limit", "#2", "rate")
-local db = flow.limit("db", 4)
+for _, size in ipairs { 0, -1, 0.5 } do
+  check.usage(function() flow.limit("bad", size) end, "limit", "#2", "expected, got " .. size)
+end
+local db = flow.limit("db", 8 / 2)
 check.usage(function() flow.limit("db", 5) end, "limit", "#2", "limit 'db' is defined with other numbers: max_concurrent = 4")
 local api = flow.limit("api", { max_concurrent = 8, rate = 20 })
 check.usage(function() flow.limit("api", { max_concurrent = 8 }) end, "limit", "#2", "rate = 20 per 1s")

@@ -21,7 +21,7 @@ func measure(_ name: String, _ count: Int64) throws -> Taken? {
   defer { vm.close() }
   var sum: Int64 = 0
   func function(_ text: ByteString) throws -> LuaReference {
-    guard case .reference(let function)? = try vm.call(vm.load(text, name: "=bench")).first else {
+    guard case .reference(let function)? = try vm.call(vm.load(text, name: "bench")).first else {
       fatalError("no function")
     }
     return function

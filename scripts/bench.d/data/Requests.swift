@@ -20,7 +20,7 @@ private struct Verdict: Decodable {
 }
 
 private func loadRule(_ host: ScriptHost) throws -> Op {
-  let chunk = try host.vm.load(rule, name: "=rule")
+  let chunk = try host.vm.load(rule, name: "rule")
   guard let op = try host.vm.call(chunk).first.flatMap({ host.op(in: $0) }) else {
     fatalError("no op")
   }
@@ -36,7 +36,7 @@ private func check(_ data: DataBucket) throws {
 /// Requests on a host that stays, each with limits and globals of its own, 100 at a time from several threads.
 private func servePooled(_ count: Int64) async throws -> Taken {
   let scripts = try await ScriptThread(permissions: .restricted) { host in
-    let chunk = try host.vm.load(rule, name: "=rule")
+    let chunk = try host.vm.load(rule, name: "rule")
     try host.vm.setGlobal("RuleOp", host.vm.call(chunk).first ?? .nil)
   }
   let limits = RequestLimits(time: .seconds(5), instructions: 1_000_000, memory: 4 << 20)
@@ -77,7 +77,7 @@ private func serveFresh(_ count: Int64) throws -> Taken {
 private func callFunction(_ count: Int64, isAsync: Bool) async throws -> Taken {
   let scripts = try await ScriptThread()
   let taken = try await scripts.perform { host in
-    let chunk = try host.vm.load("return function(a, b) return a + b end", name: "=add")
+    let chunk = try host.vm.load("return function(a, b) return a + b end", name: "add")
     guard case .reference(let add)? = try host.vm.call(chunk).first else {
       fatalError("no function")
     }

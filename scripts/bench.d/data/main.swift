@@ -43,7 +43,7 @@ func measureGet(_ size: Int, _ count: Int64) throws -> Taken {
       for i = 1, ctx:get "count" do sum = sum + ctx:get("list")[1] end
       ctx:set("sum", sum)
     end)
-    """, name: "=bench")
+    """, name: "bench")
   guard let op = try host.vm.call(chunk).first.flatMap({ host.op(in: $0) }) else {
     fatalError("no op")
   }

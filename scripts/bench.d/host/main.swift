@@ -18,6 +18,6 @@ configuration.withheld = withheld
 let host = try ScriptHost(vm: LuaVM(configuration: configuration))
 defer { host.close() }
 let arguments = words.dropFirst(2).map { LuaValue.string(ByteString($0)) }
-_ = try host.vm.call(host.vm.load("arg = { ... }", name: "=arguments"), arguments)
+_ = try host.vm.call(host.vm.load("arg = { ... }", name: "arguments"), arguments)
 _ = try host.vm.call(host.vm.loadFile(words[1]))
 host.runToEnd()

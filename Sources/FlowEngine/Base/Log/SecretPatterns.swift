@@ -60,13 +60,19 @@ struct SecretPatterns {
   mutating func remove(_ text: ByteString) {
     let beginning = ByteString(text.bytes.prefix(Self.longestKept))
     let word = beginning.bytes.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
-    guard var list = patterns[word],
-      let place = list.firstIndex(where: { $0.beginning == beginning }),
-      let index = list[place].wholes.firstIndex(of: text)
+    let place = beginning.withUnsafeBytes { bytes in
+      Self.firstIndex(in: patterns[word] ?? [], above: bytes) - 1
+    }
+    guard place >= 0, let known = patterns[word]?[place], known.beginning == beginning,
+      let index = known.wholes.firstIndex(of: text)
     else { return }
-    list[place].wholes.remove(at: index)
-    if list[place].wholes.isEmpty { list.remove(at: place) }
-    patterns[word] = list.isEmpty ? nil : list
+    // In place: thousands of secrets may begin with the same four bytes.
+    if known.wholes.count > 1 {
+      patterns[word]?[place].wholes.remove(at: index)
+    } else {
+      patterns[word]?.remove(at: place)
+      if patterns[word]?.isEmpty == true { patterns[word] = nil }
+    }
     count -= 1
     byteCount -= Self.size(of: text)
     removedBytes += Self.size(of: text)

@@ -5,21 +5,21 @@ extension Flow {
   /// The first failure cancels the others, and the flow fails with it. When two ops set the same
   /// key, the later value wins.
   @discardableResult
-  public func addParallel(_ ops: [Op]) -> Flow {
+  public func addParallel(_ ops: [any OpConvertible]) -> Flow {
     if let problem = problemOfParallel() { misuse("flow '\(name)': \(problem)") }
     return change { blueprint in
       blueprint.append(Step(.parallel(count: ops.count), NamedPlace.op("Parallel")))
-      for op in ops { blueprint.append(Step(op, policy: op.policy)) }
+      for op in ops.map({ $0.makeOp() }) { blueprint.append(Step(op, policy: op.policy)) }
     }
   }
 
   /// Adds ops that run at the same time; see the function that takes a list.
   ///
   /// ```swift
-  /// flow.addParallel([MailOp().makeOp(), AuditOp().makeOp()])
+  /// flow.addParallel([MailOp(), AuditOp()])
   /// ```
   @discardableResult
-  package func addParallel(_ ops: Op...) -> Flow { addParallel(ops) }
+  package func addParallel(_ ops: any OpConvertible...) -> Flow { addParallel(ops) }
 
   /// Adds a final step, which is executed at the end of each attempt at the flow, whatever the
   /// outcome. Failures, timeouts and cancels of the flow don't reach it. Its failure fails a flow
@@ -29,18 +29,15 @@ extension Flow {
   /// flow.add(op).addFinally(CloseOp())
   /// ```
   @discardableResult
-  public func addFinally(
-    _ op: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, limits: [Limit]? = nil, file: StaticString = #fileID,
-    line: UInt = #line
-  ) -> Flow {
+  public func addFinally(_ op: some OpConvertible) -> Flow {
     let op = op.makeOp()
-    return change { blueprint in
-      let policy = OpPolicy.make(
-        op.policy, retry: retry, timeout: timeout, grace: grace, limits: limits, file: file,
-        line: line)
-      blueprint.appendFinally(Step(op, policy: policy))
-    }
+    return addFinally(op, policy: op.policy)
+  }
+
+  /// Adds a final step with a policy of this place.
+  @discardableResult
+  package func addFinally(_ op: Op, policy: OpPolicy?) -> Flow {
+    change { $0.appendFinally(Step(op, policy: policy)) }
   }
 
   // MARK: Cases
@@ -152,7 +149,7 @@ struct Step {
     case op
     case flow
     /// The op runs once for each item of a list.
-    case group(GroupDispatcher)
+    indirect case group(GroupDispatcher)
     /// The next `count` steps are executed at the same time.
     case parallel(count: Int)
     /// One of the branches of `Blueprint.cases[block]` is executed, or none.

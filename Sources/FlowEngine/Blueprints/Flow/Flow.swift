@@ -10,7 +10,7 @@ internal import Synchronization
 /// let flow = Flow("signup")
 ///   .data("email", "ada@example.com")
 ///   .add(LoginOp())
-///   .addParallel([MailOp().makeOp(), AuditOp().makeOp()])
+///   .addParallel([MailOp(), AuditOp()])
 ///   .addFinally(CloseOp())
 /// let run = flow.start(on: loop)
 /// ```
@@ -167,52 +167,26 @@ public class Flow: Op {
 
   // MARK: Steps
 
-  /// Adds a step with the op's own policy.
+  /// Adds a step: an op, a flow, a typed op, a machine or a template.
   ///
   /// ```swift
-  /// let report = Flow("report").add(makeUploadFlow()).add(Op("SayOp") { $0.log("uploaded") })
+  /// let report = Flow("report")
+  ///   .add(makeUploadFlow().with(timeout: .seconds(60)))
+  ///   .add(Op("SayOp") { $0.log("uploaded") })
   /// ```
   ///
-  /// - Parameter op: An op or flow.
+  /// - Parameter op: The op, with the policy that it has at this place.
   /// - Returns: The flow.
   @discardableResult
-  package func add(_ op: Op) -> Flow { change { $0.append(Step(op, policy: op.policy)) } }
-
-  /// Adds a step.
-  ///
-  /// - Parameters:
-  ///   - op: An op, a flow, a typed op, a machine or a template.
-  ///   - retry: How often it is retried at this place; nil leaves it to the op.
-  ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
-  ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
-  ///   - undo: Undoes it at this place after it has succeeded, when the flow fails or is stopped; nil leaves it to the op.
-  ///   - limits: The limits that it holds at this place while it executes; nil leaves them to the op.
-  ///   - file: The file that a message about wrong use names.
-  ///   - line: The line that it names.
-  /// - Returns: The flow.
-  @discardableResult
-  public func add(
-    _ op: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
-    file: StaticString = #fileID, line: UInt = #line
-  ) -> Flow {
-    add(
-      op.makeOp(), retry: retry, timeout: timeout, grace: grace,
-      undoBody: undo.map { ClosureBody($0) },
-      limits: limits, file: file, line: line)
+  public func add(_ op: some OpConvertible) -> Flow {
+    let op = op.makeOp()
+    return add(op, policy: op.policy)
   }
 
-  /// Adds a step with an undo that may wait.
+  /// Adds a step with a policy of this place.
   @discardableResult
-  package func add(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undoBody: (any OpBody)?, limits: [Limit]? = nil, file: StaticString = #fileID,
-    line: UInt = #line
-  ) -> Flow {
-    let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undoBody, limits: limits,
-      file: file, line: line)
-    return change { $0.append(Step(op, policy: policy)) }
+  package func add(_ op: Op, policy: OpPolicy?) -> Flow {
+    change { $0.append(Step(op, policy: policy)) }
   }
 
   /// Adds a step that runs `op` once for each item of a list.

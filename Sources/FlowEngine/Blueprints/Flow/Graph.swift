@@ -72,32 +72,15 @@ public final class Graph: Flow {
 
   /// Adds an op or flow, which starts when what it needs is there.
   @discardableResult
-  package override func add(_ op: Op) -> Graph { add(op, after: []) }
-
-  /// Adds an op or flow with policies for this place; see the function of flows.
-  @discardableResult
-  public override func add(
-    _ op: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, undo: ((OpContext) throws -> Void)? = nil, limits: [Limit]? = nil,
-    file: StaticString = #fileID, line: UInt = #line
-  ) -> Graph {
-    add(
-      op.makeOp(), retry: retry, timeout: timeout, grace: grace,
-      undoBody: undo.map { ClosureBody($0) },
-      limits: limits, file: file, line: line)
+  public override func add(_ op: some OpConvertible) -> Graph {
+    let op = op.makeOp()
+    return add(op, policy: op.policy)
   }
 
-  /// Adds an op or flow with an undo that may wait.
+  /// Adds an op or flow with a policy of this place.
   @discardableResult
-  package override func add(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
-    undoBody: (any OpBody)?, limits: [Limit]? = nil, file: StaticString = #fileID,
-    line: UInt = #line
-  ) -> Graph {
-    check(op, nil, file, line)
-    let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undoBody, limits: limits,
-      file: file, line: line)
+  package override func add(_ op: Op, policy: OpPolicy?) -> Graph {
+    check(op, nil, #fileID, #line)
     return add(Step(op, policy: policy), after: [], buffer: nil, when: nil)
   }
 
@@ -115,12 +98,8 @@ public final class Graph: Flow {
   @discardableResult
   package func add(
     _ op: Op, _ dispatcher: GroupDispatcher?, after others: [ByteString], buffer: Int? = nil,
-    when condition: (any CasePredicate)?, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, undo: (any OpBody)? = nil, limits: [Limit]? = nil
+    when condition: (any CasePredicate)?, policy: OpPolicy? = nil
   ) -> Graph {
-    let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, limits: limits,
-      file: #fileID, line: #line)
     let step =
       dispatcher.map { Step(.group($0), op, policy: op.policy) } ?? Step(op, policy: policy)
     return add(step, after: others, buffer: buffer, when: condition)

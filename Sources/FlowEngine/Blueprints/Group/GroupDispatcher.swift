@@ -7,7 +7,7 @@
 ///   GroupDispatcher(input: "images", output: "urls", maxConcurrent: 4, allowFailure: true))
 /// let run = upload.start(on: loop, data: ["images": ["a.png", "b.png"] as FlowValue])
 /// ```
-public final class GroupDispatcher {
+public struct GroupDispatcher {
   /// The key of the list.
   package let input: ByteString
   /// The key under which outputs are stored, in the order of the input; nil collects nothing.

@@ -21,7 +21,7 @@ public class Op {
   /// The body's `mayBeBusy`.
   let mayBeBusy: Bool
   /// Retries, timeout, grace and undo; nil when it has none.
-  let policy: OpPolicy?
+  package let policy: OpPolicy?
   /// The code that it was made by, where a class of the host has made it from arguments.
   package var madeBy: (any CodeHolder)?
   // Copies from `declarations`, to save the hot path a reference.
@@ -43,28 +43,19 @@ public class Op {
   ///   - gives: Declared outputs, checked when the body has succeeded.
   ///   - primaryInput: The key under which a group passes an item; by default the only need.
   ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
-  ///   - retry: How often and when it is retried; nil for never.
-  ///   - timeout: The time that an attempt may take; nil for no limit.
-  ///   - grace: The time that all cleanups have together after a stop, which may be very long; nil
-  ///     for the loop's `cleanupGrace`.
-  ///   - undo: Undoes the op after it has succeeded, when its flow fails or is stopped; see `with`.
+  ///   - policy: Its retries, times, undo and limits; nil for none.
   ///   - body: The op's work.
-  ///   - file: The file that a message about wrong use names.
-  ///   - line: The line that it names.
   package init(
     name: some FlowText, doc: (any FlowText)? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: (any FlowText)? = nil,
-    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, undo: (any OpBody)? = nil, body: any OpBody,
-    file: StaticString = #fileID, line: UInt = #line
+    primaryOutput: (any FlowText)? = nil, policy: OpPolicy? = nil, body: any OpBody
   ) {
     self.name = name.byteString
     self.doc = doc?.byteString
     self.body = body
     isFlow = false
     mayBeBusy = body.mayBeBusy
-    policy = .make(
-      nil, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
+    self.policy = policy
     declarations = Declarations(
       needs: needs, gives: gives, primaryInput: primaryInput?.byteString,
       primaryOutput: primaryOutput?.byteString)
@@ -72,21 +63,19 @@ public class Op {
     hasGives = declarations.hasGives
   }
 
-  /// Makes an op from a Swift closure; an error it throws fails the op.
+  /// Makes an op from a Swift closure; an error it throws fails the op. `with` gives it retries, a timeout, an undo.
   ///
   /// `needs` and `gives` map keys to types; a malformed type ends the process with a sentence.
   public convenience init(
     _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
     gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
-    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, undo: ((OpContext) throws -> Void)? = nil,
-    file: StaticString = #fileID, line: UInt = #line, body: @escaping (OpContext) throws -> Void
+    primaryOutput: (any FlowText)? = nil, file: StaticString = #fileID, line: UInt = #line,
+    body: @escaping (OpContext) throws -> Void
   ) {
     self.init(
       name: name, doc: doc, needs: Self.declarations(needs, file, line),
       gives: Self.declarations(gives, file, line), primaryInput: primaryInput,
-      primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace,
-      undo: undo.map { ClosureBody($0) }, body: ClosureBody(body), file: file, line: line)
+      primaryOutput: primaryOutput, body: ClosureBody(body))
   }
 
   /// Makes an op that shares all other properties with another one.

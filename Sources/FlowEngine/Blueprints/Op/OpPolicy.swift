@@ -13,7 +13,7 @@ public enum OpEffect: String, CaseIterable, Sendable {
 /// How often an op is tried, how long, when it may start, and how it is undone. An op without any of these has no policy.
 ///
 /// Confined to one thread, like its op.
-final class OpPolicy {
+package final class OpPolicy {
   let retry: RetryPolicy?
   /// The time that an attempt may take.
   let timeout: Duration?
@@ -71,7 +71,7 @@ final class OpPolicy {
 
   /// Makes a policy from `base` and the values that replace parts of it; nil when the result would
   /// be empty.
-  static func make(
+  package static func make(
     _ base: OpPolicy?, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
     effect: OpEffect? = nil, cache: CachePolicy? = nil, undo: (any OpBody)? = nil,
     limits: [Limit]? = nil, file: StaticString = #fileID, line: UInt = #line

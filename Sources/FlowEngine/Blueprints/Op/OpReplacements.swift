@@ -16,7 +16,9 @@ public final class OpReplacements {
   package private(set) var usedNames: Set<ByteString> = []
 
   /// - Parameter fakes: The ops to execute, by the names of the ops that they replace.
-  public convenience init(_ fakes: [ByteString: Op]) { self.init(fakes, steps: [:]) }
+  public convenience init(_ fakes: [ByteString: any OpConvertible]) {
+    self.init(fakes.mapValues { $0.makeOp() }, steps: [:])
+  }
 
   /// Also replaces steps of machines, by their names.
   package init(_ fakes: [ByteString: Op], steps: [ByteString: StepReplacement]) {

@@ -28,24 +28,19 @@ public final class MachineOp: Op {
   ///   - gives: Declared outputs, as of any op.
   ///   - primaryInput: The key under which a group passes an item.
   ///   - primaryOutput: The key that a group collects.
-  ///   - retry: How often and when it is retried; nil for never.
-  ///   - timeout: The time that an attempt may take; nil for no limit.
-  ///   - grace: The time that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
-  ///   - undo: Undoes the whole machine after it has succeeded, as `Op.undo`, before the ops of its steps.
+  ///   - policy: Its policy; an undo undoes the whole machine after it has succeeded, before the ops of its steps.
   /// - Throws: A `MachineProblem` when the definition is inconsistent.
   package init(
     _ definition: MachineDefinition, logic: any MachineLogic, steps: [ByteString],
     events: [ByteString], doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
-    retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, undo: (any OpBody)? = nil
+    policy: OpPolicy? = nil
   ) throws(MachineProblem) {
     if let problem = definition.problem(steps: steps, events: events) { throw problem }
     blueprint = MachineBlueprint(definition, logic)
     super.init(
       name: definition.name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
-      primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, undo: undo,
-      body: MachineBody(blueprint, entry: nil))
+      primaryOutput: primaryOutput, policy: policy, body: MachineBody(blueprint, entry: nil))
   }
 
   private init(

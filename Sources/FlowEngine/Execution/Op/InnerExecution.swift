@@ -18,7 +18,9 @@ extension OpContext {
   /// - Returns: A task that settles when the op ends. Outside of the body, or after this op has
   ///   settled or while it cleans up, the task fails with an error of kind `usage`.
   @discardableResult
-  public func execute(_ op: Op) -> FlowTask<Void> { execute(op, within: nil) }
+  public func execute(_ op: some OpConvertible) -> FlowTask<Void> {
+    execute(op.makeOp(), within: nil)
+  }
 
   /// Executes an op over data of its own, of which the log says nothing, or for code of a task, whose limits the op
   /// doesn't take again; nil for neither.

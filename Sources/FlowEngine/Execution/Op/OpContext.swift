@@ -6,11 +6,11 @@
 /// `unobservedFailures`.
 ///
 /// ```swift
-/// let op = Op("CountOp", retry: RetryPolicy(attempts: 3)) { context in
+/// let op = Op("CountOp") { context in
 ///   context.log("attempt \(context.attempt)")
 ///   let text = try context.value("text", as: String.self)
 ///   context.set("length", text.count)
-/// }
+/// }.with(retry: RetryPolicy(attempts: 3))
 /// ```
 public final class OpContext {
   enum Phase: UInt8 {

@@ -358,6 +358,7 @@ public final class Run: FlowTask<DataBucket> {
 
   /// Takes over the tasks of an op that has succeeded.
   func adopt(all other: OwnedTasks) {
+    other.releaseOwn()
     let owned = owned ?? OwnedTasks(of: self)
     self.owned = owned
     owned.takeAll(from: other)

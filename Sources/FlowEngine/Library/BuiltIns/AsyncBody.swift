@@ -25,9 +25,6 @@ extension Op {
   ///   - gives: Declared outputs, in the same form.
   ///   - primaryInput: The key under which a group passes an item; by default the only need.
   ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
-  ///   - retry: How often and when it is retried; nil for never.
-  ///   - timeout: The time that an attempt may take; nil for no limit.
-  ///   - grace: The time that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
   ///   - file: The file that a message about wrong use names.
   ///   - line: The line that it names.
   ///   - body: The op's work. It has exclusive use of the values it captures, unless they are
@@ -35,15 +32,13 @@ extension Op {
   public convenience init(
     _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
     gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
-    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    primaryOutput: (any FlowText)? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: sending @escaping AsyncOpBody
   ) {
     self.init(
       name: name, doc: doc, needs: Self.declarations(needs, file, line),
       gives: Self.declarations(gives, file, line), primaryInput: primaryInput,
-      primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace,
-      body: AsyncClosureBody(body), file: file, line: line)
+      primaryOutput: primaryOutput, body: AsyncClosureBody(body))
   }
 }
 

@@ -160,15 +160,13 @@ public struct OpTemplate: OpConvertible, Sendable {
   public init(
     _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
     gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
-    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    primaryOutput: (any FlowText)? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: @escaping @Sendable (OpContext) throws -> Void
   ) {
     self.init {
       Op(
         name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
-        primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, file: file,
-        line: line, body: body)
+        primaryOutput: primaryOutput, file: file, line: line, body: body)
     }
   }
 
@@ -177,15 +175,13 @@ public struct OpTemplate: OpConvertible, Sendable {
   public init(
     _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
     gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
-    primaryOutput: (any FlowText)? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
-    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    primaryOutput: (any FlowText)? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: nonisolated(nonsending) @escaping @Sendable (OpContext) async throws -> Void
   ) {
     self.init {
       Op(
         name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
-        primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, file: file,
-        line: line, body: body)
+        primaryOutput: primaryOutput, file: file, line: line, body: body)
     }
   }
 

@@ -169,8 +169,10 @@ extension Op {
     self.init(
       name: schema.name, doc: configuration.doc, needs: schema.needs, gives: schema.gives,
       primaryInput: configuration.primaryInput, primaryOutput: configuration.primaryOutput,
-      retry: configuration.retry, timeout: configuration.timeout, grace: configuration.grace,
-      body: body(schema), file: configuration.file, line: configuration.line)
+      policy: .make(
+        nil, retry: configuration.retry, timeout: configuration.timeout,
+        grace: configuration.grace, file: configuration.file, line: configuration.line),
+      body: body(schema))
   }
 }
 

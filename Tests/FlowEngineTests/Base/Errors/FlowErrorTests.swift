@@ -8,8 +8,8 @@ private struct Outage: Error, Equatable {
 /// The values that an error keeps on its way.
 @Suite("Errors of the engine")
 struct FlowErrorTests {
-  private let failing = Op("FailOp", retry: RetryPolicy(attempts: 2)) { _ in throw Outage(region: 7)
-  }
+  private let failing = Op("FailOp") { _ in throw Outage(region: 7)
+  }.with(retry: RetryPolicy(attempts: 2))
 
   @Test("An error thrown by Swift survives retries, groups and redaction")
   func whatSwiftThrowsStaysThroughRetriesGroupsAndRedaction() throws {
@@ -57,16 +57,14 @@ struct FlowErrorTests {
     let policy = RetryPolicy(
       attempts: 9, when: { error, _ in (error.underlying as? Outage)?.region != 3 },
       delayAfter: { _, attempt in .seconds(10 * attempt) })
-    let op = Op("FlakyOp", retry: policy) { throw Outage(region: $0.attempt) }
+    let op = Op("FlakyOp") { throw Outage(region: $0.attempt) }.with(retry: policy)
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(run.error?.underlying as? Outage == Outage(region: 3))
     #expect(run.duration == .seconds(30))
-    let bad = Op(
-      "BadOp", retry: RetryPolicy(attempts: 2, when: { _, _ in throw Outage(region: 4) })
-    ) {
+    let bad = Op("BadOp") {
       _ in throw FlowError(.error, "no")
-    }
+    }.with(retry: RetryPolicy(attempts: 2, when: { _, _ in throw Outage(region: 4) }))
     let failed = bad.start(on: loop)
     try failed.waitUntilEnd()
     #expect(failed.error?.message == "'when' of retry failed: Outage(region: 4)")
@@ -137,8 +135,10 @@ struct FlowErrorTests {
     #expect(response.status == 503 && response.body.bytes.count == 4096)
     #expect(response.headers.map { "\($0.name): \($0.value)" } == ["Retry-After: 7"])
     let loop = makeLoop()
-    let run = Op("GetOp", retry: RetryPolicy(attempts: 2, delay: .seconds(1))) { _ in throw error }
-      .start(on: loop)
+    let run = Op("GetOp") { _ in throw error }.with(
+      retry: RetryPolicy(attempts: 2, delay: .seconds(1))
+    )
+    .start(on: loop)
     try run.waitUntilEnd()
     #expect(run.duration == .seconds(7) && run.error?.kind == .http && run.error?.request != nil)
   }
@@ -154,10 +154,10 @@ struct FlowErrorTests {
         RetryPolicy(attempts: 3)
       }
     var count = 0
-    let run = Op("GetOp", retry: policy) { _ in
+    let run = Op("GetOp") { _ in
       count += 1
       throw error
-    }.start(on: makeLoop())
+    }.with(retry: policy).start(on: makeLoop())
     try run.waitUntilEnd()
     return count
   }

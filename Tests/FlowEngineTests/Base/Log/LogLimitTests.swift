@@ -50,13 +50,13 @@ struct LogLimitTests {
     let loop = FlowEventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     var isFirst = true
-    let again = Op("AgainOp", retry: RetryPolicy(attempts: 2)) { context in
+    let again = Op("AgainOp") { context in
       context.run.logLimit = 300
       if hasRetry, isFirst {
         isFirst = false
         context.fail(FlowError(.error, "once more"))
       }
-    }
+    }.with(retry: RetryPolicy(attempts: 2))
     let steps = Flow("steps").add(again)
     for number in 1...1000 { steps.add(Op("Step\(number)Op") { _ in }) }
     let run = steps.start(on: loop)

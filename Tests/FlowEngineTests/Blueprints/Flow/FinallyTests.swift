@@ -80,7 +80,7 @@ struct FinallyTests {
   func itRunsAfterATimeoutWhichDoesNotCountIt() throws {
     let loop = makeLoop()
     let inner = Flow("inner").add(waitingOp("WorkOp", 9)).addFinally(waitingOp("CloseOp", 5))
-    let run = Flow("outer").add(inner, timeout: .seconds(1)).start(on: loop)
+    let run = Flow("outer").add(inner.with(timeout: .seconds(1))).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run) == [
@@ -98,7 +98,7 @@ struct FinallyTests {
     let loop = makeLoop()
     let inner = Flow("inner").add(quick("WorkOp")).addFinally(waitingOp("CloseOp", 5))
     let middle = Flow("middle").add(inner).add(quick("NeverOp"))
-    let run = Flow("outer").add(middle, timeout: .seconds(1)).start(on: loop)
+    let run = Flow("outer").add(middle.with(timeout: .seconds(1))).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
@@ -124,7 +124,7 @@ struct FinallyTests {
   func theTimeoutOfAFinalStepItselfHolds() throws {
     let loop = makeLoop()
     let run = Flow("f").add(quick("WorkOp")).addFinally(
-      waitingOp("CloseOp", 5), timeout: .seconds(1)
+      waitingOp("CloseOp", 5).with(timeout: .seconds(1))
     )
     .addFinally(waitingOp("LastOp")).start(on: loop)
     try run.waitUntilEnd()
@@ -156,8 +156,9 @@ struct FinallyTests {
   func eachAttemptAtAFlowHasItsOwn() throws {
     let loop = makeLoop()
     let inner = Flow("inner").add(failing("BadOp", "bad")).addFinally(quick("CloseOp"))
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2, delay: .seconds(1))).start(
-      on: loop)
+    let run = Flow("outer").add(inner.with(retry: RetryPolicy(attempts: 2, delay: .seconds(1))))
+      .start(
+        on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run) == [
@@ -177,7 +178,7 @@ struct FinallyTests {
       if count < 3 { context.fail(FlowError(.error, "\(count)")) }
     }
     let run = Flow("f").add(waitingOp("WorkOp", 9))
-      .addFinally(flaky, retry: RetryPolicy(attempts: 5, delay: .seconds(1))).start(on: loop)
+      .addFinally(flaky.with(retry: RetryPolicy(attempts: 5, delay: .seconds(1)))).start(on: loop)
     run.cancel()
     try run.waitUntilEnd()
     #expect(count == 3)
@@ -226,7 +227,7 @@ struct FinallyTests {
     let loop = makeLoop()
     let slow = Op(name: "SlowOp", body: HoldingBody { $0.addCleanup(WaitingCleanup(0.5)) })
     let closing = Flow("closing").add(slow).add(quick("NeverOp"))
-    let run = Flow("f").add(quick("WorkOp")).addFinally(closing, timeout: .seconds(1)).start(
+    let run = Flow("f").add(quick("WorkOp")).addFinally(closing.with(timeout: .seconds(1))).start(
       on: loop)
     // While the op that has timed out cleans up.
     loop.schedule(at: 1_250_000_000) { run.cancel() }

@@ -47,7 +47,6 @@ struct CleanupTests {
     let stuck = StuckBody()
     let op = Op(
       name: "TidyOp", gives: outcome == "missing output" ? [Self.url] : [],
-      timeout: outcome == "timeout" ? .seconds(1) : nil,
       body: HoldingBody { context in
         context.defer { _ in calls.append("one") }
         context.addCleanup(WaitingCleanup(0.5) { calls.append("two") })
@@ -59,7 +58,8 @@ struct CleanupTests {
         case "throw": context.end(FlowError(.error, "bad"))
         default: stuck.contexts.append(context)
         }
-      })
+      }
+    ).with(timeout: outcome == "timeout" ? .seconds(1) : nil)
     let run = op.start(on: loop)
     if outcome == "cancel" { run.cancel() }
     try? run.waitUntilEnd()
@@ -133,11 +133,11 @@ struct CleanupTests {
   @Test("Each attempt has its own cleanups")
   func eachAttemptHasItsOwn() throws {
     let loop = makeLoop()
-    let op = Op("TidyOp", retry: RetryPolicy(attempts: 3, delay: .seconds(1))) { context in
+    let op = Op("TidyOp") { context in
       let attempt = context.attempt
       context.defer { $0.log("tidy \(attempt) \($0.attempt)") }
       if attempt < 3 { throw FlowError(.error, "bad") }
-    }
+    }.with(retry: RetryPolicy(attempts: 3, delay: .seconds(1)))
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(
@@ -151,9 +151,9 @@ struct CleanupTests {
   @Test("A failing cleanup is repeated with its op")
   func aFailingCleanupIsTriedAgainWithItsOp() throws {
     let loop = makeLoop()
-    let op = Op("TidyOp", retry: RetryPolicy(attempts: 2)) { context in
+    let op = Op("TidyOp") { context in
       if context.attempt == 1 { context.defer { _ in throw FlowError(.error, "untidy") } }
-    }
+    }.with(retry: RetryPolicy(attempts: 2))
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(
@@ -183,12 +183,13 @@ struct CleanupTests {
     let loop = makeLoop()
     var calls: [Int] = []
     let op = Op(
-      name: "TidyOp", grace: .seconds(1),
+      name: "TidyOp",
       body: HoldingBody { context in
         context.defer { _ in calls.append(1) }
         context.addCleanup(WaitingCleanup(nil))
         context.addCleanup(WaitingCleanup(0.25) { calls.append(3) })
-      })
+      }
+    ).with(grace: .seconds(1))
     let run = op.start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
     try run.waitUntilEnd()
@@ -211,11 +212,12 @@ struct CleanupTests {
     #expect(loop.cleanupGrace == .seconds(30))
     loop.cleanupGrace = .seconds(0.25)
     let op = Op(
-      name: "TidyOp", timeout: .seconds(1),
+      name: "TidyOp",
       body: HoldingBody { context in
         context.addCleanup(WaitingCleanup(9))
         context.addCleanup(WaitingCleanup(9))
-      })
+      }
+    ).with(timeout: .seconds(1))
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(run.duration == .seconds(1.25))
@@ -259,7 +261,7 @@ struct CleanupTests {
     let loop = makeLoop()
     let op = Op("TidyOp") { $0.addCleanup(WaitingCleanup(1.5)) }
     let inner = Flow("inner").add(op).add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, timeout: .seconds(1)).start(on: loop)
+    let run = Flow("outer").add(inner.with(timeout: .seconds(1))).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run) == [
@@ -277,15 +279,15 @@ struct CleanupTests {
     let loop = makeLoop()
     defer { loop.shutdown() }
     var calls: [Int] = []
-    let op = Op("TidyOp", grace: .seconds(1)) { context in
+    let op = Op("TidyOp") { context in
       context.defer { _ in calls.append(1) }
       context.addCleanup(WaitingCleanup(3600))
       context.addCleanup(WaitingCleanup(2) { calls.append(3) })
-    }
+    }.with(grace: .seconds(1))
     let flow = Flow("f")
     switch stop {
     case "cancel": flow.add(op)
-    case "timeout of the flow": flow.add(Flow("inner").add(op), timeout: .seconds(5))
+    case "timeout of the flow": flow.add(Flow("inner").add(op).with(timeout: .seconds(5)))
     default: flow.addParallel(op, failing("BadOp", "bad", after: 5))
     }
     let run = flow.add(quick("NeverOp")).start(on: loop)

@@ -63,9 +63,9 @@ struct InnerExecutionTests {
   @Test("The inner op's retries are its own, and its failure is the task's")
   func failure() throws {
     let loop = makeLoop()
-    let inner = Op("InnerOp", retry: RetryPolicy(attempts: 3)) { _ in
+    let inner = Op("InnerOp") { _ in
       throw FlowError(.error, "no space")
-    }
+    }.with(retry: RetryPolicy(attempts: 3))
     let run = around(inner).start(on: loop)
     try run.waitUntilEnd()
     #expect(run.error?.op == "InnerOp")

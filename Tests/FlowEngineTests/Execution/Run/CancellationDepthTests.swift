@@ -8,7 +8,7 @@ struct CancellationDepthTests {
     let loop = makeLoop()
     var flow = Flow("f").add(waitingOp("SlowOp", 9))
     for _ in 0..<Scale.nesting {
-      flow = Flow("f").add(flow, timeout: .seconds(100)).addFinally(quick("CloseOp"))
+      flow = Flow("f").add(flow.with(timeout: .seconds(100))).addFinally(quick("CloseOp"))
     }
     let run = flow.start(on: loop)
     loop.schedule(at: 1) { run.cancel() }

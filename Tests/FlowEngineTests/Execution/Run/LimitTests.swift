@@ -61,7 +61,7 @@ struct LimitTests {
   func itemsAndStepsShareIt() throws {
     let loop = makeLoop()
     let limit = Limit("db", maxConcurrent: 1)
-    let flow = Flow("f").add(holding("StepOp", []), limits: [limit])
+    let flow = Flow("f").add(holding("StepOp", []).with(limits: [limit]))
     let need = Declaration("n", try FlowValueType.parse("integer"))
     let group = Flow("g").addGrouped(
       holding("ItemOp", [], needs: [need]),

@@ -350,9 +350,8 @@ private struct Builder {
   func op(_ node: Node) -> Op {
     switch node {
     case .op(let op):
-      return Op(
-        name: op.name, retry: op.retry?.policy, timeout: op.timeout.map { seconds($0) },
-        body: NodeBody(op, counts))
+      return Op(name: op.name, body: NodeBody(op, counts)).with(
+        retry: op.retry?.policy, timeout: op.timeout.map { seconds($0) })
     case .flow(let flow, let timeout, let retry):
       return self.flow(flow).with(retry: retry?.policy, timeout: timeout.map { seconds($0) })
     case .parallel, .group, .cases: return quick("never")

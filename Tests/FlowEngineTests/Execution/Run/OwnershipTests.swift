@@ -60,11 +60,11 @@ struct OwnershipTests {
     let loop = makeLoop()
     let inner = Op(
       name: "InnerOp", body: HoldingBody { $0.addCleanup(WaitingCleanup(0.5)) })
-    let op = Op("StartOp", timeout: .seconds(1)) { context in
+    let op = Op("StartOp") { context in
       context.defer { $0.log("tidy") }
       _ = context.start(Flow("child").add(inner).addFinally(waitingOp("CloseOp", 2)))
       throw FlowError(.error, "bad")
-    }
+    }.with(timeout: .seconds(1))
     let run = Flow("f").add(op).start(on: loop)
     try run.waitUntilEnd()
     #expect(
@@ -115,9 +115,8 @@ struct OwnershipTests {
   @Test("A stopped op stops its runs")
   func aStoppedOpTakesItsRunsWithIt() throws {
     let loop = makeLoop()
-    let op = Op(
-      name: "StartOp", timeout: .seconds(1),
-      body: HoldingBody { _ = $0.start(waitingOp("InnerOp", 9)) })
+    let op = Op(name: "StartOp", body: HoldingBody { _ = $0.start(waitingOp("InnerOp", 9)) }).with(
+      timeout: .seconds(1))
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(
@@ -138,10 +137,10 @@ struct OwnershipTests {
   @Test("Each attempt has its own runs")
   func eachAttemptHasRunsOfItsOwn() throws {
     let loop = makeLoop()
-    let op = Op("StartOp", retry: RetryPolicy(attempts: 2, delay: .seconds(1))) { context in
+    let op = Op("StartOp") { context in
       _ = context.start(waitingOp("InnerOp", 9))
       if context.attempt == 1 { throw FlowError(.error, "bad") }
-    }
+    }.with(retry: RetryPolicy(attempts: 2, delay: .seconds(1)))
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(

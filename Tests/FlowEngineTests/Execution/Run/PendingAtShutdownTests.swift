@@ -30,26 +30,27 @@ struct PendingAtShutdownTests {
         (
           "timeout",
           { loop, made in
-            Flow("f").add(Flow("inner").add(hold(loop, made)), timeout: .seconds(5)).start(on: loop)
+            Flow("f").add(Flow("inner").add(hold(loop, made)).with(timeout: .seconds(5))).start(
+              on: loop)
           }
         ),
         (
           "retry of an op",
           { loop, made in
-            let op = Op("BadOp", retry: RetryPolicy(attempts: 2, delay: .seconds(5))) { context in
+            let op = Op("BadOp") { context in
               context.state = made
               throw FlowError(.error, "\(loop.now())")
-            }
+            }.with(retry: RetryPolicy(attempts: 2, delay: .seconds(5)))
             return op.start(on: loop)
           }
         ),
         (
           "retries of items, waiting for their delay, a slot or the time of a start",
           { loop, made in
-            let op = Op("BadOp", retry: RetryPolicy(attempts: 2, delay: .seconds(5))) { context in
+            let op = Op("BadOp") { context in
               context.state = made
               throw FlowError(.error, "\(loop.now())")
-            }
+            }.with(retry: RetryPolicy(attempts: 2, delay: .seconds(5)))
             let hold = hold(loop, made)
             let items: [ByteString] = ["a", "b", "c", "d"]
             let run = Flow("f").data("list", items)

@@ -7,10 +7,10 @@ private func flaky(
   seen: @escaping (OpContext) -> Void = { _ in }
 ) -> Op {
   var left = errors
-  return Op(name.description, retry: retry, timeout: timeout) { context in
+  return Op(name.description) { context in
     seen(context)
     if !left.isEmpty { context.fail(left.removeFirst()) }
-  }
+  }.with(retry: retry, timeout: timeout)
 }
 
 @Suite("Retries")
@@ -139,15 +139,15 @@ struct RetryTests {
   func declaredInputsAndOutputsCount() throws {
     let loop = makeLoop()
     var calls = 0
-    let needy = Op("NeedyOp", needs: ["x": "string"], retry: RetryPolicy(attempts: 3)) { _ in
+    let needy = Op("NeedyOp", needs: ["x": "string"]) { _ in
       calls += 1
-    }
+    }.with(retry: RetryPolicy(attempts: 3))
     let run = needy.start(on: loop)
     #expect(run.error?.kind == .insufficientInput)
     #expect(calls == 0)
-    let giving = Op("GivingOp", gives: ["x": "integer"], retry: RetryPolicy(attempts: 3)) {
+    let giving = Op("GivingOp", gives: ["x": "integer"]) {
       if $0.attempt == 3 { $0.set("x", 3) }
-    }
+    }.with(retry: RetryPolicy(attempts: 3))
     let second = giving.start(on: loop)
     try second.waitUntilEnd()
     #expect(second.state == .succeeded)
@@ -167,7 +167,7 @@ struct RetryTests {
       )
       .case(where: { _ in count < 3 }).add(failing("BadOp", "bad"))
       .case("no", "match").combine().add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 4)).add(quick("NextOp"))
+    let run = Flow("outer").add(inner.with(retry: RetryPolicy(attempts: 4))).add(quick("NextOp"))
       .start(on: loop)
     try run.waitUntilEnd()
     #expect(count == 3)
@@ -210,13 +210,13 @@ struct RetryTests {
   func outerAttemptsRunInnerOnesAgain() throws {
     let loop = makeLoop()
     var count = 0
-    let op = Op("BadOp", retry: RetryPolicy(attempts: 3)) { context in
+    let op = Op("BadOp") { context in
       count += 1
       #expect(context.attempt == (count - 1) % 3 + 1)
       context.fail(FlowError(.error, "bad"))
-    }
+    }.with(retry: RetryPolicy(attempts: 3))
     let inner = Flow("inner").add(op)
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 4)).start(on: loop)
+    let run = Flow("outer").add(inner.with(retry: RetryPolicy(attempts: 4))).start(on: loop)
     try run.waitUntilEnd()
     #expect(count == 12)
   }
@@ -225,15 +225,12 @@ struct RetryTests {
   func membersOfAGroupAreTriedAgainByThemselves() throws {
     let loop = makeLoop()
     var left: [Int64: Int] = [1: 0, 2: 2, 3: 1]
-    let op = Op(
-      "ItemOp", needs: ["i": "integer"], gives: ["o": "integer"],
-      retry: RetryPolicy(attempts: 3, delay: .seconds(1))
-    ) { context in
+    let op = Op("ItemOp", needs: ["i": "integer"], gives: ["o": "integer"]) { context in
       let item = try context.value("i", as: Int64.self)
       left[item, default: 0] -= 1
       if left[item, default: 0] >= 0 { throw FlowError(.error, "bad") }
       context.set("o", item * 10)
-    }
+    }.with(retry: RetryPolicy(attempts: 3, delay: .seconds(1)))
     let run = Flow("f").data("items", [1, 2, 3])
       .addGrouped(op, GroupDispatcher(input: "items", output: "out")).start(on: loop)
     try run.waitUntilEnd()
@@ -253,12 +250,10 @@ struct RetryTests {
   @Test("A failing member ends the retries of the others")
   func aFailingMemberEndsTheRetriesOfTheOthers() throws {
     let loop = makeLoop()
-    let op = Op(
-      "ItemOp", needs: ["i": "integer"], retry: RetryPolicy(attempts: 2, delay: .seconds(5))
-    ) {
+    let op = Op("ItemOp", needs: ["i": "integer"]) {
       if try $0.value("i", as: Int64.self) == 2 { throw FlowError.usage("not this") }
       throw FlowError(.error, "bad")
-    }
+    }.with(retry: RetryPolicy(attempts: 2, delay: .seconds(5)))
     let run = Flow("f").data("items", [1, 2, 3])
       .addGrouped(op, GroupDispatcher(input: "items")).start(on: loop)
     try run.waitUntilEnd()
@@ -279,8 +274,9 @@ struct RetryTests {
     let loop = makeLoop()
     let op = flaky("FlakyOp", [bad], retry: RetryPolicy(attempts: 2, delay: .seconds(10)))
     let inner = Flow("inner").add(op)
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 9, delay: .seconds(10))).start(
-      on: loop)
+    let run = Flow("outer").add(inner.with(retry: RetryPolicy(attempts: 9, delay: .seconds(10))))
+      .start(
+        on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
     try run.waitUntilEnd()
     #expect(
@@ -297,8 +293,9 @@ struct RetryTests {
   func cancellingEndsTheDelayOfAFlow() throws {
     let loop = makeLoop()
     let inner = Flow("inner").add(failing("BadOp", "bad"))
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 9, delay: .seconds(10))).start(
-      on: loop)
+    let run = Flow("outer").add(inner.with(retry: RetryPolicy(attempts: 9, delay: .seconds(10))))
+      .start(
+        on: loop)
     loop.schedule(at: 11_000_000_000) { run.cancel(reason: "enough") }
     try run.waitUntilEnd()
     #expect(
@@ -314,7 +311,7 @@ struct RetryTests {
     var kept: [OpContext] = []
     defer { kept = [] }
     let op = Op(
-      name: "KeepOp", retry: RetryPolicy(attempts: 3), timeout: .seconds(1),
+      name: "KeepOp",
       body: HoldingBody { context in
         kept.append(context)
         if context.attempt == 3 {
@@ -328,7 +325,8 @@ struct RetryTests {
           context.log("late")
           context.end()
         }
-      })
+      }
+    ).with(retry: RetryPolicy(attempts: 3), timeout: .seconds(1))
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     loop.runUntilIdle()
@@ -346,14 +344,13 @@ struct RetryTests {
   @Test("The policy of a place replaces the op's policy part by part")
   func placePolicyReplacesTheOpsPartByPart() throws {
     let loop = makeLoop()
-    let op = Op(
-      name: "SlowOp", retry: RetryPolicy(attempts: 2), timeout: .seconds(1),
-      body: SleepingBody(9) { _ in })
-    let run = Flow("f").add(op, timeout: .seconds(2)).start(on: loop)
+    let op = Op(name: "SlowOp", body: SleepingBody(9) { _ in }).with(
+      retry: RetryPolicy(attempts: 2), timeout: .seconds(1))
+    let run = Flow("f").add(op.with(timeout: .seconds(2))).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       times(run) == ["0.0 start SlowOp", "2.0 retry SlowOp", "4.0 finish SlowOp"])
-    let second = Flow("f").add(op, retry: RetryPolicy(attempts: 1)).start(on: loop)
+    let second = Flow("f").add(op.with(retry: RetryPolicy(attempts: 1))).start(on: loop)
     try second.waitUntilEnd()
     #expect(times(second) == ["0.0 start SlowOp", "1.0 finish SlowOp"])
     let third = op.with(name: "OtherOp", timeout: .seconds(3)).start(on: loop)

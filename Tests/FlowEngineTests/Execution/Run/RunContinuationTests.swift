@@ -130,12 +130,13 @@ struct RunContinuationTests {
     let tasks = Flow("f")
     var task: FlowTask<Int>?
     let op = Op(
-      name: "HoldOp", timeout: isTimeout ? .seconds(2) : nil,
+      name: "HoldOp",
       body: HoldingBody { context in
         let delay = FlowTask.withDelay(.seconds(9), 1, on: context.loop)
         context.adopt(delay)
         task = delay
-      })
+      }
+    ).with(timeout: isTimeout ? .seconds(2) : nil)
     loop.gracePeriod = .zero
     let run = tasks.add(op).start(on: loop)
     if !isTimeout { loop.schedule(at: loop.now() + 2_000_000_000) { run.cancel(reason: "enough") } }

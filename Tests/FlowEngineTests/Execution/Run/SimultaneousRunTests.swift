@@ -11,7 +11,7 @@ struct SimultaneousRunTests {
       .otherwise().add(waitingOp("FineOp", 1)).combine()
       .addFinally(waitingOp("CloseOp", 0.5))
     let flow = Flow("top").add(
-      inner, retry: RetryPolicy(attempts: 2, delay: .seconds(1)), timeout: .seconds(3)
+      inner.with(retry: RetryPolicy(attempts: 2, delay: .seconds(1)), timeout: .seconds(3))
     )
     .addParallel(waitingOp("LeftOp"), waitingOp("RightOp"))
     let kinds: [ByteString] = ["slow", "bad", "fine", "cancelled"]

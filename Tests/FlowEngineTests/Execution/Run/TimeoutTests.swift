@@ -30,8 +30,8 @@ struct TimeoutTests {
   @Test("An op that is in time leaves no timer")
   func anOpThatIsInTimeLeavesNoTimer() throws {
     let loop = makeLoop()
-    let run = Flow("f").add(waitingOp("InTimeOp", 1), timeout: .seconds(100))
-      .add(Flow("inner").add(waitingOp("AlsoOp", 1)), timeout: .seconds(100))
+    let run = Flow("f").add(waitingOp("InTimeOp", 1).with(timeout: .seconds(100)))
+      .add(Flow("inner").add(waitingOp("AlsoOp", 1)).with(timeout: .seconds(100)))
       .addGrouped(
         waitingOp("ItemOp", 1).with(timeout: .seconds(100), primaryInput: "i"),
         GroupDispatcher(input: "items")
@@ -60,7 +60,7 @@ struct TimeoutTests {
     let loop = makeLoop()
     let inner = Flow("inner").add(waitingOp("FirstOp", 2)).add(waitingOp("SecondOp", 2))
       .add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2), timeout: .seconds(3))
+    let run = Flow("outer").add(inner.with(retry: RetryPolicy(attempts: 2), timeout: .seconds(3)))
       .start(on: loop)
     try run.waitUntilEnd()
     #expect(
@@ -82,9 +82,9 @@ struct TimeoutTests {
     let loop = makeLoop()
     let op = waitingOp("SlowOp", 99)
     func run(_ leaf: Double?, _ inner: Double?, _ outer: Double?) throws -> [String] {
-      let innerFlow = Flow("inner").add(op, timeout: leaf.map { .seconds($0) })
-      let outerFlow = Flow("outer").add(innerFlow, timeout: inner.map { .seconds($0) })
-      let run = Flow("top").add(outerFlow, timeout: outer.map { .seconds($0) }).start(on: loop)
+      let innerFlow = Flow("inner").add(op.with(timeout: leaf.map { .seconds($0) }))
+      let outerFlow = Flow("outer").add(innerFlow.with(timeout: inner.map { .seconds($0) }))
+      let run = Flow("top").add(outerFlow.with(timeout: outer.map { .seconds($0) })).start(on: loop)
       try run.waitUntilEnd()
       return body(run).suffix(3) + ["\(run.duration.inSeconds) \(run.error?.op ?? "")"]
     }
@@ -120,12 +120,13 @@ struct TimeoutTests {
     defer { loop.shutdown() }
     var waits = [9.0, 9, 0.5]
     let op = Op(
-      name: "SlowOp", retry: RetryPolicy(attempts: 3), timeout: .seconds(1),
+      name: "SlowOp",
       body: HoldingBody { context in
         let seconds = waits.removeFirst()
         context.state = loop.schedule(after: .seconds(seconds)) { context.end() }
-      })
-    let run = Flow("f").add(Flow("inner").add(op), timeout: .seconds(5)).add(quick("NextOp"))
+      }
+    ).with(retry: RetryPolicy(attempts: 3), timeout: .seconds(1))
+    let run = Flow("f").add(Flow("inner").add(op).with(timeout: .seconds(5))).add(quick("NextOp"))
       .start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)
@@ -138,11 +139,12 @@ struct TimeoutTests {
     // Timers that nobody waits for any more keep what they were for.
     defer { loop.shutdown() }
     let op = Op(
-      name: "ItemOp", primaryInput: "i", timeout: .seconds(2),
+      name: "ItemOp", primaryInput: "i",
       body: HoldingBody { context in
         let isSlow = context.index == 2
         loop.schedule(after: .seconds(isSlow ? 9 : 1)) { context.end() }
-      })
+      }
+    ).with(timeout: .seconds(2))
     let run = Flow("f").data("items", [1, 2, 3])
       .addGrouped(op, GroupDispatcher(input: "items", allowFailure: true, failures: "failed"))
       .start(on: loop)
@@ -160,7 +162,7 @@ struct TimeoutTests {
       .addGrouped(
         waitingOp("ItemOp", 9).with(primaryInput: "i"),
         GroupDispatcher(input: "items", allowFailure: true))
-    let run = Flow("outer").add(inner, timeout: .seconds(3)).start(on: loop)
+    let run = Flow("outer").add(inner.with(timeout: .seconds(3))).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
@@ -174,7 +176,7 @@ struct TimeoutTests {
   @Test("Cleanups don't count towards the timeout")
   func cleanupsDoNotCount() throws {
     let loop = makeLoop()
-    let op = Op("TidyOp", timeout: .seconds(1)) { $0.addCleanup(WaitingCleanup(5)) }
+    let op = Op("TidyOp") { $0.addCleanup(WaitingCleanup(5)) }.with(timeout: .seconds(1))
     let run = op.start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)
@@ -191,10 +193,10 @@ struct TimeoutTests {
         context.end(context.expire())
       }
     }
-    let own = Flow("f").add(busy("OwnOp"), timeout: .seconds(1)).start(on: loop)
+    let own = Flow("f").add(busy("OwnOp").with(timeout: .seconds(1))).start(on: loop)
     #expect(body(own).last == "[OwnOp] DidFinish: timedOut after 1s")
     let inner = Flow("inner").add(busy("BusyOp")).add(quick("NeverOp"))
-    let around = Flow("outer").add(inner, timeout: .seconds(2)).start(on: loop)
+    let around = Flow("outer").add(inner.with(timeout: .seconds(2))).start(on: loop)
     #expect(
       body(around).suffix(2) == [
         "[BusyOp] DidFinish: cancelled: timed out after 2s", "[inner] DidFinish: timedOut after 2s",
@@ -203,7 +205,7 @@ struct TimeoutTests {
       .addGrouped(
         Flow("member").add(busy("BusyOp")),
         GroupDispatcher(input: "items", allowFailure: true, as: "i"))
-    let group = Flow("outer").add(grouped, timeout: .seconds(2)).start(on: loop)
+    let group = Flow("outer").add(grouped.with(timeout: .seconds(2))).start(on: loop)
     try group.waitUntilEnd()
     #expect(
       body(group).suffix(3) == [
@@ -212,7 +214,7 @@ struct TimeoutTests {
         "[grouped] DidFinish: timedOut after 2s",
       ])
     let parallel = Flow("parallel").addParallel(waitingOp("SlowOp", 9), busy("BusyOp"))
-    let both = Flow("outer").add(parallel, timeout: .seconds(2)).start(on: loop)
+    let both = Flow("outer").add(parallel.with(timeout: .seconds(2))).start(on: loop)
     try both.waitUntilEnd()
     #expect(
       body(both).suffix(3) == [
@@ -226,7 +228,7 @@ struct TimeoutTests {
   func aWillStartThatTakesTooLongTimesItsFlowOut() throws {
     let loop = makeLoop()
     let inner = Flow("inner").willStart(WaitingCallback(seconds: nil)).add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, timeout: .seconds(2)).start(on: loop)
+    let run = Flow("outer").add(inner.with(timeout: .seconds(2))).start(on: loop)
     try run.waitUntilEnd()
     #expect(body(run) == ["[inner] WillStart", "[inner] DidFinish: timedOut after 2s"])
     #expect(run.error?.kind == .timeout)
@@ -237,7 +239,7 @@ struct TimeoutTests {
   func aPredicateThatTakesTooLongTimesItsFlowOut() throws {
     let loop = makeLoop()
     let inner = Flow("inner").case(where: WaitingPredicate(nil)).add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, timeout: .seconds(2)).start(on: loop)
+    let run = Flow("outer").add(inner.with(timeout: .seconds(2))).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run) == [
@@ -250,7 +252,7 @@ struct TimeoutTests {
   func atTheVeryMomentOfTheTimeoutTheFirstOfBothCounts() throws {
     let loop = makeLoop()
     // The timeout is set before the body sets its timer.
-    let run = Flow("f").add(waitingOp("TieOp", 1), timeout: .seconds(1)).start(on: loop)
+    let run = Flow("f").add(waitingOp("TieOp", 1).with(timeout: .seconds(1))).start(on: loop)
     try run.waitUntilEnd()
     #expect(body(run).last == "[TieOp] DidFinish: timedOut after 1s")
   }
@@ -261,7 +263,8 @@ struct TimeoutTests {
     let loop = FlowEventLoop(clock: clock)
     var contexts: [OpContext] = []
     defer { contexts = [] }
-    let first = Op(name: "FirstOp", timeout: .seconds(1), body: HoldingBody { contexts.append($0) })
+    let first = Op(name: "FirstOp", body: HoldingBody { contexts.append($0) }).with(
+      timeout: .seconds(1))
     let run = Flow("f").add(first).add(waitingOp("SecondOp", 2).with(timeout: .seconds(9))).start(
       on: loop)
     // The op ends when its timeout is due. Now and then the loop looks for due timers before it is
@@ -292,12 +295,13 @@ struct TimeoutTests {
     }
     let deep = Flow("deep").add(look("deep")).addFinally(look("in finally"))
     let inner = Flow("inner").add(look("inner"))
-      .add(deep, timeout: .seconds(5)).add(look("behind deep"))
-      .add(look("own"), timeout: .seconds(2))
-      .add(look("again"), retry: RetryPolicy(attempts: 2), timeout: .seconds(3))
-      .addParallel(look("member"), Flow("within").add(look("member's"), timeout: .seconds(50)))
+      .add(deep.with(timeout: .seconds(5))).add(look("behind deep"))
+      .add(look("own").with(timeout: .seconds(2)))
+      .add(look("again").with(retry: RetryPolicy(attempts: 2), timeout: .seconds(3)))
+      .addParallel(look("member"), Flow("within").add(look("member's").with(timeout: .seconds(50))))
       .addFinally(look("at the end"))
-    let run = Flow("outer").add(inner, timeout: .seconds(20)).add(look("outer")).start(on: loop)
+    let run = Flow("outer").add(inner.with(timeout: .seconds(20))).add(look("outer")).start(
+      on: loop)
     try run.waitUntilEnd()
     #expect(run.state == .succeeded)
     #expect(
@@ -310,8 +314,8 @@ struct TimeoutTests {
   @Test("An infinite timeout never fires")
   func endlessTimeoutsAreFine() throws {
     let loop = makeLoop()
-    let run = Flow("f").add(waitingOp("FirstOp"), timeout: .longest)
-      .add(Flow("inner").add(waitingOp("SecondOp")), timeout: .longest)
+    let run = Flow("f").add(waitingOp("FirstOp").with(timeout: .longest))
+      .add(Flow("inner").add(waitingOp("SecondOp")).with(timeout: .longest))
       .start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)

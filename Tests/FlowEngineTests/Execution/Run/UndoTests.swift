@@ -7,9 +7,9 @@ struct UndoTests {
 
   /// An op that writes its name, and whose undo logs it.
   private func op(_ name: ByteString) -> Op {
-    Op(name.description, undo: { $0.log("undone: \($0.endingError?.message ?? "nil")") }) {
+    Op(name.description) {
       $0.set(name.description, true)
-    }
+    }.with(undo: { $0.log("undone: \($0.endingError?.message ?? "nil")") })
   }
 
   private func undone(_ run: Run) -> [ByteString] {
@@ -71,7 +71,7 @@ struct UndoTests {
     var token: Token? = Token()
     weak let held = token
     var isHeld = false
-    let keep = Op("KeepOp", undo: { _ in }) { [token] _ in _ = token }
+    let keep = Op("KeepOp") { [token] _ in _ = token }.with(undo: { _ in })
     let check = Op("CheckOp") { _ in isHeld = held != nil }
     token = nil
     try startAndWait(Flow("f").add(keep).add(check), loop)
@@ -89,9 +89,9 @@ struct UndoTests {
   func bucketsAreReleased() throws {
     let loop = makeLoop()
     var buckets: [WeakBucket] = []
-    let item = Op("ItemOp", needs: ["x": "string"], undo: { _ in }) { context in
+    let item = Op("ItemOp", needs: ["x": "string"]) { context in
       buckets.append(WeakBucket(context.bucket))
-    }
+    }.with(undo: { _ in })
     var held = 0
     let count = Op("CountOp") { _ in held = buckets.filter { $0.bucket != nil }.count }
     let run = Flow("f")
@@ -162,7 +162,7 @@ struct UndoTests {
   func lineage() throws {
     let loop = makeLoop()
     var seen: [UInt64] = []
-    let step = Op("StepOp", undo: { seen.append($0.lineage) }) { seen.append($0.lineage) }
+    let step = Op("StepOp") { seen.append($0.lineage) }.with(undo: { seen.append($0.lineage) })
     let run = Flow("f").add(step).add(failing).start(on: loop)
     try run.waitUntilEnd()
     run.markObserved()

@@ -103,12 +103,10 @@ struct AsyncBodyTests {
   @Test("A timeout cancels the task and a retry starts a new one")
   func aTimeoutCancelsTheTaskAndARetryStartsANewOne() throws {
     let loop = makeLoop()
-    let op = Op(
-      "SlowOp", retry: RetryPolicy(attempts: 3, delay: .seconds(1)), timeout: .seconds(5)
-    ) { context in
+    let op = Op("SlowOp") { context in
       if context.attempt < 3 { try await context.sleep(for: .seconds(60)) }
       try await context.sleep(for: .seconds(1))
-    }
+    }.with(retry: RetryPolicy(attempts: 3, delay: .seconds(1)), timeout: .seconds(5))
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(run.state == .succeeded)

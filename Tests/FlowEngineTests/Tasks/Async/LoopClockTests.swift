@@ -81,14 +81,14 @@ struct LoopClockTests {
   @Test("A stop of an op ends its sleep")
   func aStopOfAnOpEndsItsSleep() throws {
     let loop = makeLoop()
-    let run = Op("NapOp", timeout: .seconds(5)) { context in
+    let run = Op("NapOp") { context in
       do {
         try await context.clock.sleep(for: .seconds(60))
       } catch {
         #expect(error is CancellationError)
         throw error
       }
-    }.start(on: loop)
+    }.with(timeout: .seconds(5)).start(on: loop)
     try run.waitUntilEnd()
     #expect(run.error?.kind == .timeout)
     #expect(run.duration == .seconds(5))

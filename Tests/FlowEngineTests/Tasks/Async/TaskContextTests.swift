@@ -42,11 +42,11 @@ struct TaskContextTests {
       let flow = Flow("all")
         .add(Op("SleepOp") { context in try await context.sleep(for: .seconds(1)) })
         .add(
-          Op("RetriedOp", retry: RetryPolicy(attempts: 2, delay: .seconds(1))) {
+          Op("RetriedOp") {
             (context) async throws in
             note("try")
             if context.attempt == 1 { throw FlowError(.error, "once more") }
-          }
+          }.with(retry: RetryPolicy(attempts: 2, delay: .seconds(1)))
         )
         .add(
           Op("OuterOp") { (context) async throws in

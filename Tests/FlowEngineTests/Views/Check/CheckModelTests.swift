@@ -141,9 +141,8 @@ private final class FlowMaker {
     let declared = gives.map { declaration($0.key, $0.type, optional: $0.optional) }
     let implementation: any OpBody =
       random(3) == 0 ? SleepingBody(Double(random(3) + 1), body) : PlainBody(body)
-    return Op(
-      name: name("Random") + "Op", needs: needs(), gives: declared,
-      retry: random(6) == 0 ? RetryPolicy(attempts: 2) : nil, body: implementation)
+    return Op(name: name("Random") + "Op", needs: needs(), gives: declared, body: implementation)
+      .with(retry: random(6) == 0 ? RetryPolicy(attempts: 2) : nil)
   }
 
   private func step(_ depth: Int) -> Op { depth > 0 && random(4) == 0 ? flow(depth: depth) : op() }

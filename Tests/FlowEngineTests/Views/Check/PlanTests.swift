@@ -7,7 +7,7 @@ struct PlanTests {
 
   @Test("Each step is a line, with the steps of nested flows below it")
   func outline() {
-    let inner = Flow("inner").add(step, timeout: .seconds(5))
+    let inner = Flow("inner").add(step.with(timeout: .seconds(5)))
     let flow = Flow("outer").add(inner).addParallel([step, step])
       .addGrouped(step, GroupDispatcher(input: "items", output: "results"))
       .case("plan", "pro").add(step).otherwise().add(inner).combine().addFinally(step)

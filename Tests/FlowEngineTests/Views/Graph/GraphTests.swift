@@ -7,8 +7,8 @@ private func everything() -> Flow {
   let inner = Flow("inner").case("plan", "a").add(drawnOp("TwiceOp"))
   return Flow("signup")
     .add(drawnOp("TwiceOp")).add(
-      drawnOp("RetryOp"), retry: RetryPolicy(attempts: 3, delay: .seconds(0.5)),
-      timeout: .seconds(5)
+      drawnOp("RetryOp").with(
+        retry: RetryPolicy(attempts: 3, delay: .seconds(0.5)), timeout: .seconds(5))
     )
     .case("plan", "pro").add(inner)
     .case { _ in true }

@@ -6,9 +6,9 @@ struct RunGraphTests {
   @Test("The graph of a run shows how each op ended")
   func aRunShowsHowEachOpEnded() throws {
     let slow = waitingOp("SlowOp", 0.25)
-    let flaky = Op("FlakyOp", retry: RetryPolicy(attempts: 3)) { context in
+    let flaky = Op("FlakyOp") { context in
       if context.attempt < 3 { context.fail(FlowError(.error, "not yet")) }
-    }
+    }.with(retry: RetryPolicy(attempts: 3))
     let item = Op("ItemOp", needs: ["x": "integer"]) { context in
       if try context.value("x", as: Int.self) > 2 { context.fail(FlowError(.error, "too large")) }
     }

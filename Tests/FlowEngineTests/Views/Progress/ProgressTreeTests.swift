@@ -138,11 +138,12 @@ struct ProgressTreeTests {
   func attempts() throws {
     let watched = Watched()
     let op = Op(
-      name: "TryOp", retry: RetryPolicy(attempts: 3, delay: .seconds(2)),
+      name: "TryOp",
       body: SleepingBody(1) { context in
         context.progress(Double(context.attempt), of: 4)
         context.fail(FlowError(.error, "no"))
-      })
+      }
+    ).with(retry: RetryPolicy(attempts: 3, delay: .seconds(2)))
     let run = Flow("f").add(op).start(on: watched.loop)
     watched.run(to: 1.5)
     #expect(watched.rows() == ["f 1.5s 0.0/1.0", "  TryOp 1.5s attempt 2 in 1.5"])
@@ -157,13 +158,14 @@ struct ProgressTreeTests {
     let watched = Watched()
     var latest: OpContext?
     let op = Op(
-      name: "TryOp", retry: RetryPolicy(attempts: 2, delay: .seconds(2)),
+      name: "TryOp",
       body: SleepingBody(each: { context in
         latest = context
         return context.attempt == 1 ? 40 : 10
       }) { context in
         if context.attempt == 1 { context.fail(FlowError(.error, "no")) }
-      })
+      }
+    ).with(retry: RetryPolicy(attempts: 2, delay: .seconds(2)))
     let run = Flow("f").add(op).start(on: watched.loop)
     for second in 1...8 {
       watched.run(to: 42 + Double(second))

@@ -19,8 +19,8 @@ struct CriticalPathTests {
       attempts += 1
       if attempts < 3 { context.fail(FlowError(.error, "boom")) }
     }
-    let item = Op(
-      name: "ItemOp", retry: RetryPolicy(attempts: 3, delay: .seconds(0.25)), body: body)
+    let item = Op(name: "ItemOp", body: body).with(
+      retry: RetryPolicy(attempts: 3, delay: .seconds(0.25)))
     let run = Flow("f").data("list", [Int64(1), 2, 3, 4, 5].flowValue)
       .add(waitingOp("FirstOp", 0.5))
       .addGrouped(item, GroupDispatcher(input: "list", maxConcurrent: 2, as: "x"))
@@ -141,7 +141,7 @@ struct CriticalPathTests {
       if failures == 1 { throw FlowError(.error, "boom") }
     }
     let inner = Flow("inner").add(bad).add(create).add(fail)
-    let run = Flow("f").add(inner, retry: RetryPolicy(attempts: 2, delay: .seconds(0.25)))
+    let run = Flow("f").add(inner.with(retry: RetryPolicy(attempts: 2, delay: .seconds(0.25))))
       .add(Op("LastOp") { _ in throw FlowError(.error, "over") })
       .start(on: loop)
     try run.waitUntilEnd()
@@ -208,6 +208,6 @@ struct SpanFlowMaker {
       if fails == 0 || fails == 1 && context.attempt == 1 { context.fail(FlowError(.error, "no")) }
     }
     let retry = below(3) == 0 ? RetryPolicy(attempts: 2, delay: .milliseconds(125 * below(3))) : nil
-    return Op(name: "Op\(number)", retry: retry, body: body)
+    return Op(name: "Op\(number)", body: body).with(retry: retry)
   }
 }

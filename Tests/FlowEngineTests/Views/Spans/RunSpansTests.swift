@@ -28,8 +28,8 @@ struct RunSpansTests {
         context.fail(FlowError(.error, "boom: no luck"))
       }
     }
-    let retried = Op(
-      name: "ItemOp", retry: RetryPolicy(attempts: 3, delay: .seconds(0.5)), body: item.body!)
+    let retried = Op(name: "ItemOp", body: item.body!).with(
+      retry: RetryPolicy(attempts: 3, delay: .seconds(0.5)))
     let starting = Op("StartOp") { context in
       _ = context.start(Flow("child").add(waitingOp("InOp")))
     }
@@ -122,7 +122,7 @@ struct RunSpansTests {
     }
     let policy = RetryPolicy(attempts: 2, delay: .seconds(9)) { error, _ in error.message == "again"
     }
-    let item = Op(name: "ItemOp", retry: policy, body: body)
+    let item = Op(name: "ItemOp", body: body).with(retry: policy)
     let flow = Flow("f").data("list", [Int64(1), 2, 3].flowValue)
       .addGrouped(item, GroupDispatcher(input: "list", maxConcurrent: 2, as: "x"))
       .addFinally(waitingOp("CloseOp", 2))

@@ -86,9 +86,9 @@ final class Account: LuaObject {
 extension ScriptHost {
   /// Gives scripts the ops and classes of the server.
   func registerShop(_ shop: Shop) throws {
-    register(PriceOp(shop: shop).makeOp())
-    register(ReserveOp(shop: shop).makeOp())
-    register(InvoiceOp().makeOp())
+    register(PriceOp(shop: shop))
+    register(ReserveOp(shop: shop))
+    register(InvoiceOp())
     register(notifyOp())
     try vm.define(
       LuaClass<Account>("Account") {

@@ -31,7 +31,7 @@ final class Tenant: Sendable {
       // Errors of the program's own code say nothing about it.
       host.loop.errorMapper = { _ in FlowError(.error, "the service isn't available") }
       try host.vm.define(OrderObject.luaClass())
-      let chunk = try host.vm.load(script, name: "@\(name).lua")
+      let chunk = try host.vm.load(script, name: "\(name).lua")
       let results = try host.call(chunk, deadline: .now.advanced(by: limits.time))
       guard let rule = results.first, host.op(in: rule) != nil else {
         throw Problem(.badRule, "the script of '\(name)' returns no op")
