@@ -102,7 +102,7 @@ static void end_row(csv_writer *w) {
 #define CSV_COLUMN_LIMIT 1000000
 
 /// The largest index of the row on top, a list that may have nils; 0 for one with other keys only, -1 for an
-/// empty table, -2 for one with keys of both kinds. [-0, +0, -]
+/// empty table, -2 for one with keys of both kinds. The count of table.pack is none. [-0, +0, -]
 static lua_Integer last_index(lua_State *L) {
   int row = lua_gettop(L);
   lua_Integer last = -1;
@@ -113,7 +113,8 @@ static lua_Integer last_index(lua_State *L) {
     lua_Integer index = lua_isinteger(L, -1) ? lua_tointegerx(L, -1, NULL) : 0;
     if (index <= 0) {
       index = 0;
-      has_others = true;
+      if (lua_type(L, -1) != LUA_TSTRING || strcmp(lua_tostring(L, -1), "n") != 0)
+        has_others = true;
     }
     if (index > last) last = index;
   }

@@ -73,7 +73,8 @@ void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
     flowlua_restore_hook(state, L);
     if (runs_own_text(state) && flowlua_has_request(state)) {
       // The host, which needs the text, handles the requests.
-      flowlua_watch(state, state->own_text, -hurried, 0);
+      if (flowlua_has_requested(state, FLOWLUA_INTERRUPT | FLOWLUA_TERMINATE))
+        flowlua_watch(state, state->own_text, -hurried, 0);
       return;
     }
     // An error that was raised may have left one.

@@ -53,12 +53,16 @@ static int32_t call(lua_State *L) {
   int32_t status = run(state, text, &count);
   bool has_finished = status == FLOWLUA_FINISHED;
   if (has_finished && count > 0) lua_settop(text->L, lua_gettop(text->L) - count + 1);
-  if ((has_finished && count > 0) || status == FLOWLUA_FAILED) lua_xmove(text->L, L, 1);
-  else if (has_finished) lua_pushnil(L);
-  else lua_pushliteral(L, "it took too long");
+  bool has_value = (has_finished && count > 0) || status == FLOWLUA_FAILED;
+  if (has_value) lua_xmove(text->L, L, 1);
   if (status == FLOWLUA_STOPPED && !is_stopping(state) && state->cut_texts < MOST_HALVED)
     state->cut_texts += 1;
+  else if (has_finished && state->cut_texts > 0) state->cut_texts -= 1;
+  // Before anything that may raise an error.
   flowlua_coroutine_release(state, text, text->generation, has_finished);
+  if (!has_value && has_finished) lua_pushnil(L);
+  else if (status == FLOWLUA_YIELDED) lua_pushliteral(L, "attempt to yield across the host's call");
+  else if (!has_value) lua_pushliteral(L, "it took too long");
   return has_finished ? LUA_OK : LUA_ERRRUN;
 }
 

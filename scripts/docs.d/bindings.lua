@@ -7,7 +7,7 @@ local root = "Sources/FlowScripting/"
 
 -- The Swift function for the fields of each class, and the fields that other functions handle.
 local fields = {
-  { "flow.Op", "Op/OpBindings.swift", "func property" },
+  { "flow.Op", "Op/OpBindings.swift", "private static func property" },
   { "flow.Dispatcher", "Group/DispatcherBindings.swift", "func property" },
   { "flow.Limit", "Task/LimitBindings.swift", "func property" },
   { "flow.Run", "Run/RunBindings.swift", "func property", { "result" } },

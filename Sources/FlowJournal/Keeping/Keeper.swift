@@ -396,6 +396,15 @@ package final class Keeper: RunKeeper, MessageKeeper {
         if let folder = read.folder { outer.makesFolder(folder) } else { outer.dependsOn(read.key) }
       }
     }
+    // Ops that execute now see the changes, which aren't theirs.
+    let outer = work.outer as? OpKeeping
+    for (key, _) in tables.changes {
+      guard case .opaque(let table)? = work.data.get(key) else { continue }
+      for other in observers.values.map({ $0.takeUnretainedValue() })
+      where outer.map({ $0 !== other && !$0.isWithin(other) }) ?? true {
+        _ = other.shares(table)
+      }
+    }
     return .finished(
       KnownEnd(
         changes: tables.changes, writes: writes, result: result,
@@ -523,6 +532,13 @@ package final class Keeper: RunKeeper, MessageKeeper {
   func warn(_ op: ByteString, _ why: ByteString) {
     if warned.insert(op).inserted {
       warn("[\(op)] isn't kept, so a resumed run executes it again: \(why)")
+    }
+  }
+
+  /// Warns once for each op that its record has changes of others, too.
+  func warnOfShared(_ op: ByteString, _ why: ByteString) {
+    if warned.insert(op).inserted {
+      warn("[\(op)] is kept with what other ops have changed: \(why)")
     }
   }
 

@@ -50,7 +50,8 @@ final class OpKeeping: KeptExecution {
     isWithinUndo = work.isWithinUndo
     outer = work.outer as? OpKeeping
     wasInterrupted = interruption == .started
-    continuesWaits = interruption == .started || interruption == .stopped
+    // One that may have had its effect executes again because somebody said so: it waits again.
+    continuesWaits = interruption == .stopped || interruption == .started && !record.isOnce
     self.record = record
     self.lineage = lineage
     given = work.given
@@ -278,7 +279,10 @@ final class OpKeeping: KeptExecution {
         let (key, name) = (seen[place].key, data.keys.name(of: seen[place].key))
         let shown: ByteString = "<\(name)>, which it has changed,"
         if seen[place].isShared {
-          throw FlowError(.error, "\(shown) was used by another op at the same time")
+          let problem: ByteString = "<\(name)> was changed while another op used it"
+          // It has had its effect, so it is kept, with all that the table has now.
+          if !record.isOnce { throw FlowError(.error, problem) }
+          keeper.warnOfShared(record.op, problem)
         }
         let value = FlowValue.opaque(table)
         writes.append(
@@ -381,7 +385,7 @@ final class OpKeeping: KeptExecution {
   /// Whether one executes within the other.
   func isRelated(to other: OpKeeping) -> Bool { isWithin(other) || other.isWithin(self) }
 
-  private func isWithin(_ other: OpKeeping) -> Bool {
+  func isWithin(_ other: OpKeeping) -> Bool {
     var next = outer
     while let keeping = next {
       if keeping === other { return true }

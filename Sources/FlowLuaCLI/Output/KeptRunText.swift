@@ -106,7 +106,7 @@ enum KeptRunText {
   }
 
   private static func change(_ write: KeptWrite) -> ByteString {
-    let name = write.isResult ? "its result" : write.name.onOneLine
+    let name = write.isResult ? "its result" : (write.shownName ?? write.name).onOneLine
     switch write.content {
     case .removed: return "removed \(name)"
     case .bytes(let bytes): return "set \(name) (\(size(Int64(bytes.count))))"

@@ -52,7 +52,7 @@ struct RunBindings {
     case "id": return call.answer(.integer(Int64(run.id)))
     case "data": return call.answer(.reference(try host.dataView(of: run)))
     case "ok":
-      if run.state != .pending { run.markObserved() }
+      run.markObserved()
       return call.answer(.boolean(run.state == .succeeded))
     case "history": return call.answer(try host.vm.list(of: run.history))
     case "finished_early": return call.answer(.boolean(run.isFinishedEarly))

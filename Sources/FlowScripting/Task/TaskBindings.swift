@@ -100,20 +100,22 @@ struct TaskBindings {
 
   /// A field that every task has; nil for another name.
   func taskField(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer? {
-    let name = call.bytes(2)
-    // While it is pending, nobody can see a failure.
-    if task.state != .pending, ["state", "faulted", "error", "result"].contains(name) {
-      task.markObserved()
-    }
-    switch name.cases {
+    switch call.bytes(2).cases {
     case "completed": return call.answer(.boolean(task.state != .pending))
     case "cancelled": return call.answer(.boolean(task.state == .cancelled))
-    case "state": return try host.answer(call, .bytes(task.state.name))
-    case "faulted": return call.answer(.boolean(task.state == .failed))
+    case "state":
+      task.markObserved()
+      return try host.answer(call, .bytes(task.state.name))
+    case "faulted":
+      task.markObserved()
+      return call.answer(.boolean(task.state == .failed))
     case "error":
+      task.markObserved()
       guard let error = try host.error(of: task) else { return call.answer(.nil) }
       return call.answer(try host.luaError(error))
-    case "result": return call.answer(try host.luaResult(of: task))
+    case "result":
+      task.markObserved()
+      return call.answer(try host.luaResult(of: task))
     default: return nil
     }
   }

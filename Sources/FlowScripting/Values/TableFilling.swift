@@ -11,15 +11,15 @@ extension ScriptValue: RefillableValue {
   }
 }
 
-/// Gives tables the content that copies of them have. Tables within them stay the same ones: by their content, wherever they
-/// are now, else by their place.
+/// Gives tables the content that copies of them have. Tables within them that have the content of a copy stay the same ones,
+/// wherever they are now; for any other copy there is a new one, as nobody knows whether it was changed or replaced.
 struct TableFilling {
   private let vm: LuaVM
   /// The tables that take the places of copies, by the identities of these.
   private var filled: [UInt: LuaReference] = [:]
   /// The tables that have to be filled: a list, so that no depth of nesting recurses.
   private var open: [(table: LuaReference, copy: LuaReference)] = []
-  /// How many bytes of content are compared: deep within tables places alone decide.
+  /// How many bytes of content are compared; tables beyond them are new ones.
   private var room = 64 << 20
 
   init(vm: LuaVM) { self.vm = vm }
@@ -81,17 +81,15 @@ struct TableFilling {
   private mutating func pair(_ copies: [Part], with parts: [Part]) {
     var places: [Place: Part] = [:]
     for part in parts { if let place = part.place { places[place] = part } }
-    func pair(_ find: (Part) -> Part?) -> [(copy: Part, part: Part)] {
-      copies.compactMap { copy in
-        guard filled[vm.identity(of: copy.table)] == nil, let part = find(copy), part.isFree
-        else { return nil }
+    func pair(_ find: (Part) -> Part?) {
+      for copy in copies where filled[vm.identity(of: copy.table)] == nil {
+        guard let part = find(copy), part.isFree else { continue }
         part.isFree = false
         filled[vm.identity(of: copy.table)] = part.table
-        return (copy, part)
       }
     }
     // Those that haven't changed: where they were, then elsewhere.
-    _ = pair { copy in
+    pair { copy in
       guard let content = copy.content, let part = copy.place.flatMap({ places[$0] })
       else { return nil }
       return part.content == content ? part : nil
@@ -100,10 +98,7 @@ struct TableFilling {
     for part in parts.reversed() where part.isFree {
       if let content = part.content { contents[content, default: []].append(part) }
     }
-    _ = pair { $0.content.flatMap { contents[$0]?.popLast() } }
-    for (copy, part) in pair({ copy in copy.place.flatMap { places[$0] } }) {
-      open.append((part.table, copy.table))
-    }
+    pair { $0.content.flatMap { contents[$0]?.popLast() } }
     for copy in copies where filled[vm.identity(of: copy.table)] == nil {
       use(copy.table, for: copy.table)
     }

@@ -248,7 +248,9 @@ private final class WorkerExecution: StreamingTask {
     case .set(let key, let value, let batch):
       let value = (try? host.value(value, in: batch)) ?? .null
       context.set(host.loop.keys.intern(key), value, at: event.time)
-    case .folder(let path): host.service { TemporaryFolders() }.keep(path, for: context.run)
+    case .folder(let path):
+      context.keeping?.makesFolder(path)
+      host.service { TemporaryFolders() }.keep(path, for: context.run)
     case .ended(let error, _, _): end(error?.error(on: host))
     }
   }

@@ -42,7 +42,7 @@ for _, case in ipairs {
   { { { 1 }, { {} } }, "can't encode a value of type table in row 2, column 1" },
   { { { a = print } }, "a value of type function in row 1, column 1" },
   { { { 0 / 0 } }, "a number that isn't finite in row 1, column 1" }, { { 1 }, "a row that isn't a table in row 1" },
-  { { { 1 }, { 1, a = 1 } }, "a row that is both a list and a record in row 2" },
+  { { { 1 }, { 1, a = 1, n = 1 } }, "a row that is both a list and a record in row 2" },
   { { { 1 }, { a = 1 } }, "a record after lists in row 2" }, { { { a = 1 }, { 1 } }, "a list after records in row 2" },
   { { { [0] = 1 } }, "a key that isn't a string in row 1" }, { { { flow.secret "x" } }, "a value of type secret" },
 } do check.usage(function() csv.encode(case[1]) end, "encode", "#1", case[2]) end

@@ -31,7 +31,7 @@ for name, words in pairs { s = "--resume --within 1s s.lua", own = "own.lua" } d
   -- Of the same night.
   check.equal(run(name == "s" and "--resume --within 1h s.lua" or "--resume --within 1h own.lua", true).stdout, "loading\n")
   check.equal(run(words).stdout, "fetching\n")
-  local left = run("--runs " .. path).stdout:match ".*\n(%S+) [^\n]*\n$"
+  local left = run("--runs " .. path).stdout:match ".*\n(r%w+) [^\n]*\n"
   os.execute "sleep 2.2"
   local why = run("--why " .. (name == "s" and "--within 1s " or "") .. path)
   if name == "s" then check.contains(why.stdout, "FetchOp") end

@@ -1,5 +1,6 @@
 -- A program belongs to the op that started it: it ends with the op if that fails, else with the run.
 -- clock: real: the virtual clock stands still while a program runs
+-- expect-stderr: (sleep 100) is stopped, as run 'leaves' has ended: flow.exec(…):await() waits for the program
 local flow, check = require "flow", require "check"
 local left
 

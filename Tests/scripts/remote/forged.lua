@@ -48,7 +48,7 @@ end
 -- It takes jobs, as if it had the slots for them, and does nothing with them.
 local script = start "taken"
 local consumer = client:consumers { stream = "FLOWLUA_WORK" }.consumers[1].name
-local compatibility, version, lua = consumer:match "^(%d+%-([%d_]+)%-([%d_]+))%-%+any$"
+local compatibility, version, lua = consumer:match "^(%d+%-(.+)%-([%d_]+))%-%+any$"
 check.equal(#client:take { stream = "FLOWLUA_WORK", consumer = consumer, count = 100000 }.subjects > 0, true)
 -- It says that it is there: with 100,000 workers, with more than a number can be, and as the other node.
 local function hello(id, name, workers)

@@ -80,7 +80,7 @@ server.environment = { FLOWLUA_REMOTE_KEY = "a key of enough bytes" }
 local node = server:join "closed"
 local compatibility, key = stored_name("'" .. folder .. "FLOWLUA_WORK/obs/'*-" .. ("?"):rep(16) .. "-+any")
   :match "^(.*)%-(%x+)%-%+any$"
-local version, lua = compatibility:match "^%d+%-([^-]+)%-([^-]+)$"
+local version, lua = compatibility:match "^%d+%-(.+)%-([^-]+)$"
 for _, size in ipairs { 1, 100000 } do
   local result = server:run(op:format("written in private", size))
   check.equal(result.stdout, succeeds)

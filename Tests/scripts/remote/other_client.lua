@@ -52,7 +52,7 @@ check.equal(settings.max_age, 24 * 3600 * 1000000000)
 local consumers = client:consumers { stream = "FLOWLUA_WORK" }.consumers
 check.equal(#consumers, 1)
 local consumer = consumers[1]
-local compatibility = consumer.name:match "^(%d+%-[%d_]+%-5_4_%d+)%-%+any$"
+local compatibility = consumer.name:match "^(%d+%-[%d_]+[%l-]*%-5_4_%d+)%-%+any$"
 check.equal(compatibility ~= nil, true, consumer.name)
 check.equal(consumer.config.filter_subject, "flowlua.work." .. compatibility .. ".+any.*")
 check.equal(consumer.config.ack_policy, "explicit")

@@ -91,7 +91,7 @@ do
   local listed = host.run(host.binary, { "--remote", server.url, "--remote-check" })
   check.equal(listed.status, 0)
   check.match(listed.stdout,
-    "^m1: 2 workers, %d+ cores, flowlua [%d.]+, Lua 5%.4%.%d+, [%d.]+ %S+, tags cpu\nm2: 1 worker, .*, tags big gpu\n$")
+    "^m1: 2 workers, %d+ cores, flowlua %S+, Lua 5%.4%.%d+, [%d.]+ %S+, tags cpu\nm2: 1 worker, .*, tags big gpu\n$")
   -- At most five nodes are named.
   for k = 1, 5 do server:join("n" .. k) end
   check.match(server:run(op:gsub("gives", "tags = 'fast', gives"), "--remote-timeout", "0.5").stdout,

@@ -1,5 +1,6 @@
 -- Events and traces have each program and request of an op, with its times, status, size and error.
 -- clock: real: programs and requests take time
+-- expect-stderr: (sleep 100.5) is stopped, as run 'ends' has ended: flow.exec(…):await() waits for the program
 local flow, check, json = require "flow", require "check", require "flow.json"
 local servers = require "servers"
 local server <close> = servers.hostile()
