@@ -151,7 +151,8 @@ struct SessionInputTests: SessionSuite {
     try session.enter("local f = flow.new 'f'")
     try session.enter("  :add(flow.ops.PrintOp 'one')")
     try session.enter("  :add(flow.ops.PrintOp 'two')")
-    #expect(try session.enter("  :nope()").contains("a flow has no field 'nope' (did you mean 'name'?)"))
+    #expect(
+      try session.enter("  :nope()").contains("a flow has no field 'nope' (did you mean 'name'?)"))
     try session.enter("  .name")
     #expect(try session.enter("f").contains("\"f\"\r\n"))
     try session.enter("local c <const> = 'x'")
