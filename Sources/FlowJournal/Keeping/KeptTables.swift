@@ -88,7 +88,7 @@ extension [KeptWrite] {
 }
 
 extension ByteString {
-  /// What follows the beginning of a text; nil if it doesn't begin so.
+  /// The rest of a text after its beginning; nil if it doesn't begin so.
   fileprivate func text(after beginning: ByteString) -> ByteString? {
     hasPrefix(beginning) ? ByteString(bytes.dropFirst(beginning.count)) : nil
   }

@@ -170,8 +170,7 @@ package protocol KeptReading: AnyObject {
 
 /// The end of an op that had finished already, as its keeper knows it.
 package struct KnownEnd {
-  /// The tables that it hasn't made, but changed, with the content that they had at its end. They come before what it has
-  /// set.
+  /// The tables that it hasn't made, but changed, with the content that they had at its end. They come before `writes`.
   package var changes: [(key: DataKey, value: FlowValue)]
   /// The values that it has set; `.null` removes a key.
   package var writes: [(key: DataKey, value: FlowValue)]
