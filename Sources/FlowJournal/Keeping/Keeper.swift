@@ -391,19 +391,16 @@ package final class Keeper: RunKeeper, MessageKeeper {
       }
     }
     let keys = work.loop.keys
-    if let outer = work.outer as? OpKeeping {
+    let outer = work.outer as? OpKeeping
+    if let outer {
       for read in reads where read.isDependency {
         if let folder = read.folder { outer.makesFolder(folder) } else { outer.dependsOn(read.key) }
       }
     }
     // Ops that execute now see the changes, which aren't theirs.
-    let outer = work.outer as? OpKeeping
     for (key, _) in tables.changes {
       guard case .opaque(let table)? = work.data.get(key) else { continue }
-      for other in observers.values.map({ $0.takeUnretainedValue() })
-      where outer.map({ $0 !== other && !$0.isWithin(other) }) ?? true {
-        _ = other.shares(table)
-      }
+      _ = share(table) { other in outer.map { $0 === other || $0.isWithin(other) } ?? false }
     }
     return .finished(
       KnownEnd(
@@ -490,12 +487,18 @@ package final class Keeper: RunKeeper, MessageKeeper {
 
   /// An op that has ended has changed tables: those of ops that execute meanwhile aren't theirs alone.
   func note(_ tables: [any OpaqueValue], changedBy keeping: OpKeeping) {
-    for table in tables {
-      for other in observers.values.map({ $0.takeUnretainedValue() })
-      where !other.isRelated(to: keeping) && other.shares(table) {
-        _ = keeping.shares(table)
-      }
+    for table in tables where share(table, besides: { $0.isRelated(to: keeping) }) {
+      _ = keeping.shares(table)
     }
+  }
+
+  /// Tells the executions that have seen a table, besides some, that its changes aren't theirs alone; returns whether there
+  /// are any.
+  private func share(_ table: any OpaqueValue, besides isExcluded: (OpKeeping) -> Bool) -> Bool {
+    var isShared = false
+    for other in observers.values.map({ $0.takeUnretainedValue() })
+    where !isExcluded(other) && other.shares(table) { isShared = true }
+    return isShared
   }
 
   /// The digest of a value that an op reads.

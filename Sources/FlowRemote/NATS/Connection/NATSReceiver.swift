@@ -64,6 +64,7 @@ final class NATSReceiver: @unchecked Sendable {
   }
 
   /// The context of callbacks for a subscription; 0 for the connection itself.
+  // A number in the form of an address: the library only hands it back, and nothing follows it.
   func context(of subscription: UInt32) -> UnsafeMutableRawPointer? {
     UnsafeMutableRawPointer(bitPattern: UInt(number) << 32 | UInt(subscription))
   }
