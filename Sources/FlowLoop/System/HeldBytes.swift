@@ -51,7 +51,8 @@ package final class CollectedSum: Sendable {
   }
 }
 
-/// The bytes that one thread collects: counted until this is released, which the code does that takes them.
+/// The bytes that one thread collects: counted until the code that takes them calls `release`, or until the last reference
+/// to this is gone. The thread may have one for a moment after the loop has its result.
 ///
 /// A loop that is busy takes nothing, so that any number of results may wait for it: the thread itself has
 /// to find that there is no room.
@@ -66,7 +67,7 @@ package final class CollectedBytes: Sendable {
     self.limit = limit
   }
 
-  deinit { _ = sum.change(by: -own.load(ordering: .relaxed)) }
+  deinit { release() }
 
   /// Adds bytes; on one thread at a time.
   ///
@@ -74,6 +75,11 @@ package final class CollectedBytes: Sendable {
   package func add(_ bytes: Int) throws(SystemError) {
     own.wrappingAdd(bytes, ordering: .relaxed)
     if sum.change(by: bytes) > limit { throw SystemError("not enough memory", code: ENOMEM) }
+  }
+
+  /// Removes all that was added, on any thread.
+  package func release() {
+    _ = sum.change(by: -own.exchange(0, ordering: .relaxed))
   }
 }
 

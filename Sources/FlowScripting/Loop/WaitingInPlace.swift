@@ -181,6 +181,7 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
   }
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer {
+    defer { memory?.release() }
     switch result {
     case .success(let value): return try answer(call, value)
     case .failure(let error):

@@ -47,7 +47,8 @@ check.equal(attempts, 3)
 local StartOp = flow.op("StartOp", function() left = flow.exec { "sleep", "100" } end)
 local during
 local LaterOp = flow.op("LaterOp", function()
-  flow.sleep(0.001)
+  -- A program that hasn't begun ends without a warning.
+  repeat flow.sleep(0.001) until left.pid
   during = left.state
 end)
 check.equal(flow.new("leaves"):add(StartOp):add(LaterOp):run().ok, true)

@@ -81,9 +81,12 @@ final class FileBody: OpBody {
     } then: { (result: Result<ByteString?, SystemError>) in
       switch result {
       case .success(let content):
-        if let content { withExtendedLifetime(memory) { context.set("content", content) } }
+        if let content { context.set("content", content) }
+        memory?.release()
         context.end()
-      case .failure(let error): context.end(.from(error))
+      case .failure(let error):
+        memory?.release()
+        context.end(.from(error))
       }
     }
     return .suspended
