@@ -135,7 +135,7 @@ final class GroupExecution: MemberGroup {
   /// - Returns: Whether it has ended, after all items that it has given.
   @inline(never)
   private func isFinished(_ feed: ItemFeed, besides executing: Int) -> Bool {
-    // If its code ends meanwhile, nothing has to continue for that.
+    // If its code ends meanwhile, nothing has to continue for that. Code that runs the loop in place may also end items.
     isScheduled = true
     if stop == nil { feed.fetch() }
     if stop == nil, let (error, item) = feed.failure {
@@ -150,7 +150,7 @@ final class GroupExecution: MemberGroup {
     }
     if let stop { feed.close(stop.asReason) }
     isScheduled = false
-    if stopReason != nil, executing > 0 { schedule() }
+    if (stopReason != nil && executing > 0) || runner?.count != executing { schedule() }
     return feed.hasEnded
   }
 
