@@ -24,9 +24,6 @@ final class RemoteOutbox {
   private var packing = RemotePacking()
   private var lines: [RemoteTags: Line] = [:]
   private var isScheduled = false
-  private var lastParcel: UInt64 = 0
-  /// Part of the keys of messages: the server drops one with a key that it has had, also of an earlier outbox.
-  private let mark = ByteString.unique
   /// Whether there is a timer for jobs that wait for more of them.
   private var isTimed = false
 
@@ -177,12 +174,10 @@ final class RemoteOutbox {
   }
 
   private func send(_ parcel: RemoteParcel, _ bytes: [UInt8]) {
-    lastParcel += 1
     line(parcel.tags).underway += 1
     line(parcel.tags).queued += 1
-    let key: ByteString = "\(script)-\(mark)-\(lastParcel)"
     queue.connection.perform { [queue, script] in
-      try await queue.submit(bytes, tags: parcel.tags.token, script: script, key: key)
+      try await queue.submit(bytes, tags: parcel.tags.token, script: script)
     } then: { [weak self] result in
       guard let self else { return }
       switch result {

@@ -225,24 +225,22 @@ private final class NATSMirror: MirrorConnection {
     of subject: ByteString, _ start: ConsumerSettings.Start, upTo last: UInt64
   ) throws(FlowError) -> [JetStreamMessage] {
     try wait { [self] in
-      let reading = try await StreamReading.begin(
-        stream, Self.name, subject, start,
-        loss: FlowError(.error, "a message of the kept run was lost on its way: try again"))
+      let reading = StreamReading(stream, Self.name, subject, start, window: Self.window)
       defer { reading.end() }
       // The wait for messages doesn't keep the loop from being idle.
       let external = loop.mailbox.begin()
       defer { external.endOnLoop() }
       var all: [JetStreamMessage] = []
-      reading.demand = Self.window
-      while reading.pending > 0 {
+      var isAtEnd = try await reading.open() == 0
+      while !isAtEnd {
         let messages = try await reading.next(within: Self.readPatience)
         if messages.isEmpty { throw connection.failure("no message of the kept run comes") }
         for message in messages {
+          if isAtEnd { break }
           all.append(message)
           // Others may write more meanwhile.
-          if message.streamSequence >= last || message.pending == 0 { return all }
+          isAtEnd = message.streamSequence >= last || message.pending == 0
         }
-        reading.demand += messages.count
       }
       return all
     }

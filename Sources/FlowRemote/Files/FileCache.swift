@@ -17,24 +17,12 @@ package final class FileCache: Sendable {
   private let own: ByteString
   private let lock: FileLock
 
-  /// The time of modification of all files: one with another time was written to by an op.
+  /// The time of modification of all files, in seconds: one with another time was written to by an op.
   private static let mark = 1_000_000_000
   /// Whether this process can set that time. In a sandbox it can't, and files have the stamp that is in `stamps`.
   private let setsMark: Bool
   /// The stamps of files by their hashes, from when their content was checked.
-  private let stamps = Locked<[ByteString: Stamp]>([:])
-
-  /// The values that change when a file is written to. Another link changes the time of the metadata, so that isn't
-  /// here.
-  private struct Stamp: Equatable, Sendable {
-    let inode: UInt64
-    let modified: [Int]
-
-    init(_ status: stat) {
-      inode = UInt64(status.st_ino)
-      modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
-    }
-  }
+  private let stamps = Locked<[ByteString: FileStamp]>([:])
 
   /// Opens the cache, and makes its folder unless it is there.
   ///
@@ -92,10 +80,7 @@ package final class FileCache: Sendable {
   /// Whether a text is a SHA-256 in hexadecimal digits: names of files come from the network.
   package static func isHash(_ text: ByteString) -> Bool {
     text.count == 64
-      && text.bytes.allSatisfy {
-        $0.isDigit
-          || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
-      }
+      && text.bytes.allSatisfy { $0.hexadecimalDigit != nil && $0.lowercased == $0 }
   }
 
   private func path(of hash: ByteString) throws(SystemError) -> ByteString {
@@ -124,12 +109,11 @@ package final class FileCache: Sendable {
     let file = try self.path(of: hash)
     let made = file.withCString { from in path.withCString { FlowSystem.link(from, $0) } } ?? nil
     guard made == 0 else {
-      if made != nil, errno == ENOENT, !Self.has(file) { return false }
+      if made != nil, errno == ENOENT, try !FileStatus.exists(file) { return false }
       throw SystemError("write", path, made == nil ? EINVAL : errno)
     }
-    var status = stat()
-    guard path.withCString({ stat($0, &status) }) == 0, Int64(status.st_size) == size,
-      isUnchanged(path, status, hash)
+    guard let stamp = try? FileStamp.read(path), stamp.size == size,
+      isUnchanged(path, stamp, hash)
     else {
       // An op has written to it, which only root can, and others in a sandbox.
       for path in [path, file] { _ = path.withCString { unlink($0) } }
@@ -140,20 +124,18 @@ package final class FileCache: Sendable {
     return true
   }
 
-  /// Whether a file with this status still has the content of its hash.
-  private func isUnchanged(_ path: ByteString, _ status: stat, _ hash: ByteString) -> Bool {
-    if status.st_mtim.tv_sec == Self.mark { return true }
+  /// Whether a file with this stamp still has the content of its hash.
+  private func isUnchanged(_ path: ByteString, _ stamp: FileStamp, _ hash: ByteString) -> Bool {
+    if stamp.modified == Int64(Self.mark) * 1_000_000_000 { return true }
     if setsMark { return false }
-    let stamp = Stamp(status)
-    if let known = stamps.withLock({ $0[hash] }) { return known == stamp }
+    // Another link changes the time of the metadata, so that doesn't count.
+    if let known = stamps.withLock({ $0[hash] }) {
+      return (known.inode, known.modified) == (stamp.inode, stamp.modified)
+    }
     // It is from an earlier process.
     guard (try? FileHash.sha256.digest(ofFile: path, Cancellation())) == hash else { return false }
     stamps.withLock { $0[hash] = stamp }
     return true
-  }
-
-  private static func has(_ path: ByteString) -> Bool {
-    path.withCString { access($0, F_OK) } == 0
   }
 
   /// Notes that a file is used now; returns whether that is possible.
@@ -175,11 +157,8 @@ package final class FileCache: Sendable {
     if setsMark {
       _ = path.withCString { chmod($0, 0o444) }
       Self.setTimes(path)
-    } else {
-      var status = stat()
-      if path.withCString({ stat($0, &status) }) == 0 {
-        stamps.withLock { $0[hash] = Stamp(status) }
-      }
+    } else if let stamp = try FileStamp.read(path) {
+      stamps.withLock { $0[hash] = stamp }
     }
     try Folders.rename(path, to: file)
   }

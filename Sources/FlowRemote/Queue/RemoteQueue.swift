@@ -195,16 +195,16 @@ package final class RemoteQueue {
   ///   - job: Its bytes.
   ///   - tags: The tags that its node needs, as a part of subjects.
   ///   - script: The id of the script.
-  ///   - key: Unique to the message: the server drops a second one.
   /// - Throws: The error of the server, or the connection's.
   /// - Returns: The message's number in the stream.
   package func submit(
-    _ job: [UInt8], tags: ByteString, script: ByteString, key: ByteString
+    _ job: [UInt8], tags: ByteString, script: ByteString
   ) async throws(FlowError) -> UInt64 {
     let subject: ByteString = "flowlua.work.\(compatibility).\(tags).\(script)"
     let payload = try await payload(of: job, for: subject, of: script)
-    // The server drops a second one with the same key.
-    let sequence = try await patiently { try await stream.publish(subject, payload, id: key) }
+    // The server drops a second one with the same id.
+    let id: ByteString = "\(script)-\(ByteString.unique)"
+    let sequence = try await patiently { try await stream.publish(subject, payload, id: id) }
     if let name = RemotePayloads.object(of: payload) { objectsOfJobs[sequence] = name }
     return sequence
   }

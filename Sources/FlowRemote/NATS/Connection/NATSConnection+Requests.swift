@@ -52,15 +52,11 @@ extension NATSConnection {
     timeout: Duration = .seconds(5)
   ) async throws(FlowError) -> NATSMessage {
     let result: Result<NATSMessage, FlowError>? = await loop.value { then in
+      let prepared = prepareRequest(subject, timeout: timeout, then: then)
       do throws(FlowError) {
-        let prepared = try prepareRequest(subject, timeout: timeout, then: then)
-        do throws(FlowError) {
-          try publish(subject, data, reply: prepared.reply, headers: headers)
-        } catch {
-          cancel(prepared)
-          throw error
-        }
+        try publish(subject, data, reply: prepared.reply, headers: headers)
       } catch {
+        cancel(prepared)
         then(.failure(error))
       }
     }
@@ -72,7 +68,7 @@ extension NATSConnection {
   func prepareRequest(
     _ subject: ByteString, timeout: Duration,
     then: @escaping (Result<NATSMessage, FlowError>) -> Void
-  ) throws(FlowError) -> NATSPreparedRequest {
+  ) -> NATSPreparedRequest {
     lastRequest += 1
     let number = lastRequest
     let timer = loop.scheduleOutside(after: timeout) { [weak self] in

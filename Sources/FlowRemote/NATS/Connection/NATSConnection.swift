@@ -155,10 +155,7 @@ package final class NATSConnection: LoopExtension {
   ) throws(FlowError) -> NATSSubscription {
     try checkOpen()
     guard subject.isNATSSubject else { throw .usage("'\(subject)' isn't a subject") }
-    repeat {
-      lastSubscription &+= 1
-    } while lastSubscription == 0
-      || subscriptions[lastSubscription] != nil
+    lastSubscription &+= 1
     let number = lastSubscription
     let raw: NATSRawSubscription
     switch handle.subscribe(subject, receiver.context(of: number)) {
@@ -166,12 +163,12 @@ package final class NATSConnection: LoopExtension {
     case .failure(let problem)?: throw failure(problem)
     case .success(let made)?: raw = made
     }
-    let made = NATSSubscription(number, subject, raw, handler, of: self)
+    let made = NATSSubscription(number: number, raw: raw, handler: handler, connection: self)
     subscriptions[number] = made
     return made
   }
 
-  func end(_ subscription: NATSSubscription) {
+  fileprivate func end(_ subscription: NATSSubscription) {
     guard subscriptions.removeValue(forKey: subscription.number) != nil else { return }
     subscription.raw.end()
   }
@@ -238,7 +235,6 @@ package final class NATSConnection: LoopExtension {
       for (_, handler) in reconnectHandlers.sorted(by: { $0.key < $1.key }) where !isClosed {
         handler()
       }
-    case .closed: isConnected = false
     }
   }
 
@@ -277,23 +273,11 @@ package final class NATSConnection: LoopExtension {
 }
 
 /// A subscription of a connection; it lasts until `unsubscribe` or the end of the connection.
-package final class NATSSubscription {
-  package let subject: ByteString
-  let number: UInt32
-  let raw: NATSRawSubscription
-  let handler: (NATSMessage) -> Void
-  private weak var connection: NATSConnection?
-
-  fileprivate init(
-    _ number: UInt32, _ subject: ByteString, _ raw: NATSRawSubscription,
-    _ handler: @escaping (NATSMessage) -> Void, of connection: NATSConnection
-  ) {
-    self.number = number
-    self.subject = subject
-    self.raw = raw
-    self.handler = handler
-    self.connection = connection
-  }
+package struct NATSSubscription {
+  fileprivate let number: UInt32
+  fileprivate let raw: NATSRawSubscription
+  fileprivate let handler: (NATSMessage) -> Void
+  fileprivate weak var connection: NATSConnection?
 
   /// Ends it at once: the handler isn't called any more.
   package func unsubscribe() { connection?.end(self) }

@@ -222,7 +222,7 @@ extension NATSSettings {
       // The library's own handler prints failures that belong to no call.
       nats.natsOptions_SetErrorHandler(options, { _, _, _, _ in }, nil),
       nats.natsOptions_SetClosedCB(
-        options, { NATSReceiver.add(.closed, $1) }, context),
+        options, { NATSReceiver.add(.disconnected, $1) }, context),
       nats.natsOptions_SetDisconnectedCB(
         options, { NATSReceiver.add(.disconnected, $1) }, context),
       nats.natsOptions_SetReconnectedCB(

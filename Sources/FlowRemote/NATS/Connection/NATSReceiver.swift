@@ -13,7 +13,6 @@ final class NATSReceiver: @unchecked Sendable {
     case message(UInt32, NATSMessage)
     case disconnected
     case reconnected
-    case closed
   }
 
   private struct State {

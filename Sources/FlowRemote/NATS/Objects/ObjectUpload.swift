@@ -7,13 +7,6 @@ final class ObjectUpload {
   struct Sent: Sendable {
     var size = 0
     var chunks = 0
-    var digest: ByteString = ""
-  }
-
-  /// The work of one helper thread.
-  private struct Step: Sendable {
-    /// The size of each part that was sent.
-    var parts: [Int] = []
     /// Set at the end of the source.
     var digest: ByteString?
   }
@@ -27,7 +20,6 @@ final class ObjectUpload {
   /// Requested when no further part is to be sent.
   private let stopped = Cancellation()
   private var failure: FlowError?
-  private var hasEnded = false
   /// Ends the wait for an acknowledgement.
   private var wake: (() -> Void)?
 
@@ -53,10 +45,10 @@ final class ObjectUpload {
 
   /// Sends all parts, and waits until the server has stored them.
   func send() async throws(FlowError) -> Sent {
-    while !hasEnded || unacknowledged > 0 {
+    while sent.digest == nil || unacknowledged > 0 {
       // In groups: handing work to a thread takes time, too.
       let room = ObjectStore.window - unacknowledged
-      if !hasEnded, room >= ObjectStore.window / 4 {
+      if sent.digest == nil, room >= ObjectStore.window / 4 {
         try await sendParts(room)
       } else {
         let end: Void? = await store.connection.loop.value { then in wake = { then(()) } }
@@ -75,7 +67,7 @@ final class ObjectUpload {
     defer { for request in requests.dropFirst(used) { connection.cancel(request) } }
     for _ in 0..<count {
       requests.append(
-        try connection.prepareRequest(subject, timeout: Self.patience) { [self] result in
+        connection.prepareRequest(subject, timeout: Self.patience) { [self] result in
           unacknowledged -= 1
           do throws(FlowError) {
             try store.jetStream.sequence(of: result.get())
@@ -91,22 +83,18 @@ final class ObjectUpload {
       [source, digest, stopped, handle = connection.handle] in
       try Self.step(source, digest, subject, replies, stopped, handle)
     }
-    used = step.parts.count
+    used = step.chunks
     unacknowledged -= count - used
-    sent.size += step.parts.reduce(0, +)
-    sent.chunks += used
-    if let digest = step.digest {
-      sent.digest = digest
-      hasEnded = true
-    }
+    sent = Sent(
+      size: sent.size + step.size, chunks: sent.chunks + used, digest: step.digest)
   }
 
   /// Sends as many parts as there are subjects for their acknowledgements.
   private static func step(
     _ source: ObjectSource, _ digest: FileHash.Digest, _ subject: ByteString,
     _ replies: [ByteString], _ stopped: Cancellation, _ handle: NATSHandle
-  ) throws(SystemError) -> Step {
-    var step = Step()
+  ) throws(SystemError) -> Sent {
+    var step = Sent()
     for reply in replies where !stopped.isRequested {
       let part = try source.next(ObjectStore.chunkSize)
       if part.isEmpty {
@@ -117,8 +105,43 @@ final class ObjectUpload {
       if let problem = handle.publish(subject, part, reply: reply, headers: []) {
         throw SystemError("can't send a part of an object: \(problem.text)")
       }
-      step.parts.append(part.count)
+      step.size += part.count
+      step.chunks += 1
     }
     return step
+  }
+}
+
+/// The content of an object that is sent, part by part. Blocks; for helper threads.
+// One thread uses it at a time.
+final class ObjectSource: @unchecked Sendable {
+  private let bytes: ByteString?
+  private var offset = 0
+  private let reader: FileReader
+
+  init(bytes: ByteString) {
+    self.bytes = bytes
+    reader = FileReader("")
+  }
+
+  init(path: ByteString) {
+    bytes = nil
+    reader = FileReader(path)
+  }
+
+  /// The next part, which is full unless it is the last; empty at the end.
+  func next(_ size: Int) throws(SystemError) -> ByteString {
+    if let bytes {
+      let part = bytes.bytes[offset..<min(offset + size, bytes.count)]
+      offset += part.count
+      return ByteString(part)
+    }
+    var part: [UInt8] = []
+    while part.count < size {
+      let read = try reader.read(size - part.count, Cancellation())
+      if read.isEmpty { break }
+      if part.isEmpty { part = read.bytes } else { part += read.bytes }
+    }
+    return ByteString(part)
   }
 }

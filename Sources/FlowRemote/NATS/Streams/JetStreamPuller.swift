@@ -217,26 +217,16 @@ package final class JetStreamPuller {
     if isKnown {
       outstanding = requests.isEmpty ? 0 : max(0, outstanding - (status.pending ?? 0))
     }
-    switch status.code {
-    case 404, 408: schedulePull()
-    case 503: handleMissing()
-    default: handleProblem(status.code, status.text)
+    let (code, text) = (status.code, status.text)
+    if code == 404 || code == 408 { return schedulePull() }
+    if code == 400 || Self.finalTexts.contains(where: { text.contains($0) }) {
+      return end(
+        with: connection.failure(
+          "consumer '\(consumer)' of stream '\(stream)': \(text) (\(code))"))
     }
-  }
-
-  /// Handles that no consumer takes requests: it doesn't exist any more, or has no leader at the moment.
-  private func handleMissing() {
-    checkConsumer()
+    // No consumer takes requests: it doesn't exist any more, or has no leader at the moment.
+    if code == 503 || text.contains("Consumer Deleted") { checkConsumer() }
     pullLater()
-  }
-
-  /// Handles a request that was refused or ended, of which the text says why.
-  private func handleProblem(_ status: Int, _ text: ByteString) {
-    if text.bytes.place(of: "Consumer Deleted") != nil { return handleMissing() }
-    let isFinal = Self.finalTexts.contains { text.bytes.place(of: $0) != nil } || status == 400
-    guard isFinal else { return pullLater() }
-    end(
-      with: connection.failure("consumer '\(consumer)' of stream '\(stream)': \(text) (\(status))"))
   }
 
   /// Parts of the texts of refusals that another request would get again.

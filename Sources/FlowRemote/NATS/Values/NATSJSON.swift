@@ -291,7 +291,7 @@ struct NATSJSONReader {
   }
 
   private mutating func unit() throws(FlowError) -> UInt32 {
-    let digits = rest.prefix(4).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+    let digits = rest.prefix(4).compactMap(\.hexadecimalDigit)
     if digits.count < 4 { throw problem("four hexadecimal digits are expected") }
     rest = rest.dropFirst(4)
     return digits.reduce(0) { $0 << 4 | UInt32($1) }

@@ -90,9 +90,9 @@ extension ByteString {
         bytes.append(byte)
         continue
       }
-      let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+      let digits = rest.prefix(2).compactMap(\.hexadecimalDigit)
       guard digits.count == 2 else { return nil }
-      bytes.append(UInt8(digits[0] << 4 | digits[1]))
+      bytes.append(digits[0] << 4 | digits[1])
       rest = rest.dropFirst(2)
     }
     self.init(bytes)
