@@ -7,9 +7,7 @@ internal import FlowSystem
 final class StartedHosts {
   /// Those of the server that they join.
   let settings: RemoteSettings
-  private let program: ByteString
-  /// Whether only they can execute ops: the server is theirs.
-  private let isServerOwn: Bool
+  private let plan: HostPlan
   private let process: pid_t
   private let output: Int32
   private var lifeline: Int32
@@ -101,8 +99,7 @@ final class StartedHosts {
     _ lifeline: Int32
   ) {
     self.settings = settings
-    program = plan.program
-    isServerOwn = plan.server == nil
+    self.plan = plan
     self.process = process
     self.output = output
     self.lifeline = lifeline
@@ -110,7 +107,9 @@ final class StartedHosts {
 
   /// Begins to show what is said about the nodes, on a thread: the script may be busy. Called in the sandbox.
   func beginReading() throws(CommandLineArguments.Misuse) {
-    let (output, program, loss) = (output, program, isServerOwn ? settings.loss : nil)
+    // Only they can execute ops if the server is theirs.
+    let loss = plan.server == nil ? settings.loss : nil
+    let (output, program) = (output, plan.program)
     do throws(SystemError) {
       reader = try SignalFreeThread.start(isDetached: false) { Self.show(output, program, loss) }
     } catch {

@@ -58,7 +58,9 @@ final class RemoteOptions {
   }
 
   func setTags(_ text: ByteString) throws(CommandLineArguments.Misuse) {
-    do throws(FlowError) { try RemoteNode.Offer.check(tags: text) } catch {
+    do throws(FlowError) {
+      if try RemoteTags(text).isEmpty { throw .usage("'\(text)' has no tag") }
+    } catch {
       throw LongOptions.misuse("option '--tags': \(error.message)")
     }
     tags = text

@@ -29,6 +29,9 @@ struct RemoteGivenFile: Equatable {
   let digest: ByteString
 }
 
+/// A need of an op, and the texts in its value that are paths of files.
+typealias RemoteFilePaths = (key: ByteString, paths: [ByteString])
+
 /// The files of a job: which values of its data are paths, and which outputs will be.
 struct RemoteJobFiles {
   struct Needed {
@@ -41,8 +44,6 @@ struct RemoteJobFiles {
   var gives: [WorkerDeclaration] = []
   var shared = RemoteSharedFolders()
 
-  var isEmpty: Bool { needs.isEmpty && gives.isEmpty }
-
   /// The type of an output with files; nil for other keys.
   func type(ofGiven key: ByteString) -> FlowValueType? {
     guard let declared = gives.first(where: { $0.name == key }) else { return nil }
@@ -50,28 +51,20 @@ struct RemoteJobFiles {
   }
 }
 
-/// The files of an op that is about to execute on another node.
-struct RemoteOpFiles {
-  /// A need, and the texts in its value that are paths of files.
-  struct Need {
-    let key: ByteString
-    let paths: [ByteString]
+extension OpContext {
+  /// The files that the op needs.
+  var neededFiles: [RemoteFilePaths] {
+    op.needs.filter(\.type.hasFiles).compactMap { need in
+      let value = bucket.get(bucket.keys.intern(need.name))
+      let paths = value.map { need.type.files(in: $0) } ?? []
+      return paths.isEmpty ? nil : (need.name, paths)
+    }
   }
 
-  var needs: [Need] = []
-  var gives: [WorkerDeclaration] = []
-
-  /// Those of a function, which declares none.
-  init() {}
-
-  init(_ context: OpContext) {
-    for need in context.op.needs where need.type.hasFiles {
-      let value = context.bucket.get(context.bucket.keys.intern(need.name))
-      let paths = value.map { need.type.files(in: $0) } ?? []
-      if !paths.isEmpty { needs.append(Need(key: need.name, paths: paths)) }
-    }
-    for give in context.op.gives where give.type.hasFiles && !give.type.isTested {
-      gives.append(WorkerDeclaration(name: give.name, type: give.type.name))
+  /// The outputs of which the type has files.
+  var givenFiles: [WorkerDeclaration] {
+    op.gives.filter { $0.type.hasFiles && !$0.type.isTested }.map {
+      WorkerDeclaration(name: $0.name, type: $0.type.name)
     }
   }
 }
@@ -181,12 +174,10 @@ final class RemoteUploads {
   private let shared: RemoteSharedFolders
   /// The hashes of files as they were, so that one that didn't change isn't read again.
   private var hashes: [ByteString: (stamp: FileStamp, hash: ByteString)] = [:]
-  /// The contents that the server has, or that are sent.
-  private let contents: OncePerKey<ByteString, ObjectInfo>
+  /// The contents that the server has, or that are sent: their objects, and whether this script has stored them.
+  private let contents: OncePerKey<ByteString, (info: ObjectInfo, isSent: Bool)>
   /// Large contents that a node doesn't have.
   private var required: Set<ByteString> = []
-  /// The objects that this script has stored.
-  private var stored: [ByteString: ObjectInfo] = [:]
 
   /// The most bytes of a file that is sent although nodes may have it: that costs less than the question.
   private static let smallSize: Int64 = 1 << 20
@@ -200,12 +191,12 @@ final class RemoteUploads {
 
   /// Brings all files of some needs to the server.
   func prepare(
-    _ needs: [RemoteOpFiles.Need]
+    _ needs: [RemoteFilePaths]
   ) async throws(FlowError) -> [RemoteJobFiles.Needed] {
     var prepared: [RemoteJobFiles.Needed] = []
     for need in needs {
       var files: [RemoteNeededFile] = []
-      do throws(FlowError) {
+      try await naming("can't send the file of <\(need.key)>") {
         for path in need.paths {
           if shared.contains(path) {
             files.append(RemoteNeededFile(path: path, content: .shared))
@@ -213,8 +204,6 @@ final class RemoteUploads {
             files.append(try await prepare(path))
           }
         }
-      } catch {
-        throw error.with { $0.message = "can't send the file of <\(need.key)>: \(error.message)" }
       }
       prepared.append(RemoteJobFiles.Needed(key: need.key, files: files))
     }
@@ -248,15 +237,10 @@ final class RemoteUploads {
   }
 
   private func send(_ path: ByteString, _ hash: ByteString) async throws(FlowError) {
-    do throws(FlowError) {
+    _ = try await naming("'\(path)'") {
       try await contents.value(hash) {
-        let (info, isSent) = try await objects.putFile(
-          RemoteNeededFile.object(hash), path, hash: hash)
-        if isSent { stored[hash] = info }
-        return info
+        try await objects.putFile(RemoteNeededFile.object(hash), path, hash: hash)
       }
-    } catch {
-      throw error.with { $0.message = "'\(path)': \(error.message)" }
     }
   }
 
@@ -270,8 +254,19 @@ final class RemoteUploads {
 
   /// Deletes the objects that this script has stored.
   func removeStored() {
-    for info in stored.values { objects.discard(info) }
-    stored = [:]
+    for case let content? in contents.keys.map({ contents[$0] }) where content.isSent {
+      objects.discard(content.info)
+    }
+  }
+}
+
+/// Performs code whose errors then begin with what failed.
+func naming<Value>(
+  _ failure: @autoclosure () -> ByteString, _ body: () async throws -> Value
+) async throws(FlowError) -> Value {
+  do { return try await body() } catch {
+    let error = FlowError.from(error)
+    throw error.with { $0.message = "\(failure()): \(error.message)" }
   }
 }
 

@@ -70,21 +70,19 @@ struct RemoteJob: RemoteMessage, ByteRecord {
   /// See `KeptExecution.identity`; empty if the op isn't kept.
   var identity: ByteString = ""
 
-  /// The settings of the script's loop that a worker needs.
-  struct Settings: Equatable, ByteRecord {
-    let gracePeriod: Duration
-    let cleanupGrace: Duration
-    let logsWaits: Bool
-    let hasGlobalModule: Bool
-
-    static let byteForm = ByteForm(Settings.init) {
-      ($0.gracePeriod, $0.cleanupGrace, $0.logsWaits, $0.hasGlobalModule)
-    }
-  }
+  typealias Settings = WorkerConditions
 
   static let byteForm = ByteForm(RemoteJob.init) {
     ($0.number, $0.round, $0.code, $0.settings, $0.arguments, $0.kind, $0.files, $0.identity)
   }
+}
+
+extension WorkerConditions: ByteRecord {
+  static let byteForm = ByteForm(
+    {
+      WorkerConditions(
+        gracePeriod: $0, cleanupGrace: $1, logsWaits: $2, hasGlobalModule: $3)
+    }, { ($0.gracePeriod, $0.cleanupGrace, $0.logsWaits, $0.hasGlobalModule) })
 }
 
 /// A node's report about a job. The first one, without news, says that a worker is about to begin it, or that
@@ -227,16 +225,12 @@ package struct RemoteNodeInfo: Equatable {
   /// The name of its key; empty without one.
   package var key: ByteString
 
-  /// Whether it can execute ops of this program, which has a key of this name.
-  func isCompatible(withKey own: ByteString) -> Bool {
-    compatibility == RemoteProtocol.compatibility && key == own
-  }
-
-  /// The reason why it can't execute ops of this program.
-  func problem(withKey own: ByteString) -> ByteString {
+  /// The reason why it can't execute ops of this program, which has a key of this name; nil if it can.
+  func problem(withKey own: ByteString) -> ByteString? {
     if compatibility != RemoteProtocol.compatibility {
       return "it has flowlua \(version) with Lua \(lua)"
     }
+    if key == own { return nil }
     if own.isEmpty { return "it has a FLOWLUA_REMOTE_KEY, and here is none" }
     return key.isEmpty ? "it has no FLOWLUA_REMOTE_KEY" : "it has another FLOWLUA_REMOTE_KEY"
   }

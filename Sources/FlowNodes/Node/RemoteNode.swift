@@ -406,10 +406,7 @@ package final class RemoteNode {
     guard let reply = try await ask(script, [], for: Self.longestSilence / 10) else { return nil }
     if let known = sessions[script] { return known }
     let pool = host.makePool()
-    pool.conditions = WorkerPool.Conditions(
-      gracePeriod: settings.gracePeriod, cleanupGrace: settings.cleanupGrace,
-      logsWaits: settings.logsWaits, hasGlobalModule: settings.hasGlobalModule,
-      lane: { [name = info.name] in "\(name)/\($0)" })
+    (pool.conditions, pool.node) = (settings, info.name)
     pool.onReport = { [weak self] in self?.demand() }
     let made = RemoteSession(script, pool, settings, queue)
     if !reply.isEmpty { made.doubtUntil = LuaVM.monotonicTime.later(by: RemoteQueue.doubt) }

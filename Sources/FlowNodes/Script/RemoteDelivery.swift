@@ -12,23 +12,18 @@ extension [RemoteReport.News] {
 }
 
 /// Gets the files of a job that has ended from the server. Confined to the thread of the host's loop.
-final class RemoteDelivery {
-  private let objects: ObjectStore
-  private let loop: FlowEventLoop
-  private let node: ByteString
-  /// The temporary folder with those files that don't go below the folder of the process.
-  private var folder: ByteString?
-  private var count = 0
-
-  init(_ objects: ObjectStore, _ loop: FlowEventLoop, from node: ByteString) {
-    self.objects = objects
-    self.loop = loop
-    self.node = node
-  }
+struct RemoteDelivery {
+  let objects: ObjectStore
+  let host: ScriptHost
+  /// The node that has sent them.
+  let node: ByteString
+  /// The temporary folder with those files that don't go below the folder of the process, and how many it has.
+  var folder: ByteString?
+  var count = 0
 
   /// Gets all files; the result has values with the paths that they have here.
-  func fetch(
-    _ news: [RemoteReport.News], _ host: ScriptHost
+  mutating func fetch(
+    _ news: [RemoteReport.News]
   ) async throws(FlowError) -> [RemoteReport.News] {
     var fetched: [RemoteReport.News] = []
     for next in news {
@@ -36,17 +31,12 @@ final class RemoteDelivery {
         fetched.append(next)
         continue
       }
-      do {
+      try await naming("can't get the file of <\(key)> from \(node)") {
         var paths: [ByteString: ByteString] = [:]
         for file in files { paths[file.path] = try await fetch(file) }
         var moved = WireBatch()
         let wired = try host.wire(host.value(value, in: batch).replacingPaths(paths), &moved)
         fetched.append(.event(.set(key, wired, moved), age: 0))
-      } catch {
-        let error = FlowError.from(error)
-        throw error.with {
-          $0.message = "can't get the file of <\(key)> from \(node): \(error.message)"
-        }
       }
     }
     // The run of the op keeps the folder.
@@ -55,7 +45,7 @@ final class RemoteDelivery {
 
   /// The path for a file that an op has given: the same one if it is relative, below the folder of the process; else
   /// one in the temporary folder.
-  private func place(for path: ByteString) throws(FlowError) -> ByteString {
+  private mutating func place(for path: ByteString) throws(FlowError) -> ByteString {
     guard let name = path.validFileName else {
       throw FlowError(.error, "'\(path)' isn't a file's path")
     }
@@ -68,9 +58,9 @@ final class RemoteDelivery {
   }
 
   /// Gets a file, and returns its path.
-  private func fetch(_ file: RemoteGivenFile) async throws(FlowError) -> ByteString {
+  private mutating func fetch(_ file: RemoteGivenFile) async throws(FlowError) -> ByteString {
     let place = try place(for: file.path)
-    try await loop.onHelperThread {
+    try await host.loop.onHelperThread {
       if let folder = place.folderName { try Folders.make(folder) }
     }
     guard try await objects.getFile(file.object, place, digest: file.digest) else {

@@ -9,12 +9,7 @@ internal import FlowScripting
 /// The server hands a job out again when its node doesn't extend the lease. Only reports about the latest hand-out
 /// of a job count, and only until its end: earlier hand-outs receive a stop request. Confined to the thread of the host's loop.
 final class RemoteDispatcher {
-  private typealias Job = RemoteQueuedJob
-
-  private enum Link {
-    case closed, opening
-    case open(RemoteQueue)
-  }
+  typealias Job = RemoteQueuedJob
 
   // Unowned: the host owns its dispatcher.
   private unowned let host: ScriptHost
@@ -23,8 +18,9 @@ final class RemoteDispatcher {
   /// The id of the script for nodes.
   private let id: ByteString
   private let keptResults: RemoteKeptResults
-  private var link = Link.closed
-  private var openQueue: RemoteQueue? { if case .open(let queue) = link { queue } else { nil } }
+  /// The open queue, or whether it is being opened.
+  private var queue: RemoteQueue?
+  private var isOpening = false
   /// The connection that `close` has closed.
   private var ending: NATSConnection?
   private var jobs: [UInt64: Job] = [:]
@@ -80,22 +76,15 @@ final class RemoteDispatcher {
     _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ function: WorkerFunction,
     _ tags: RemoteTags, of context: OpContext? = nil
   ) throws(FlowError) {
-    let files = context.map { RemoteOpFiles($0) } ?? RemoteOpFiles()
-    let keeping = context?.keeping
     let made = Job(
-      task, number, try secrets.sent(job), try function.remoteCode(seal), tags, files,
-      settings.shared,
-      keeping: keeping, loop.mailbox.begin())
+      task, number, try secrets.sent(job), try function.remoteCode(seal), tags, context,
+      settings.shared, loop.mailbox.begin())
     jobs[number] = made
     if !made.identity.isEmpty {
-      keeping?.afterEnd { [weak self] in self?.keptResults.acknowledge(number) }
+      context?.keeping?.afterEnd { [weak self] in self?.keptResults.acknowledge(number) }
     }
     look()
-    switch link {
-    case .closed: open()
-    case .opening: break
-    case .open(let queue): proceed(made, queue)
-    }
+    if let queue { proceed(made, queue) } else if !isOpening { open() }
   }
 
   /// Makes a task stop; false if it isn't one of the queue.
@@ -110,7 +99,7 @@ final class RemoteDispatcher {
   private func perform(_ actions: [RemoteJobState.Action], _ job: Job) {
     for action in actions {
       switch action {
-      case .prepare: if let queue = openQueue { proceed(job, queue) }
+      case .prepare: if let queue { proceed(job, queue) }
       case .putAgain:
         guard job.state.mayBePut else {
           if job.state.isStopped { perform(job.state.end(.stopped), job) }
@@ -130,9 +119,7 @@ final class RemoteDispatcher {
       case .removeFiles(let news): removeFiles(news)
       case .pass(let event, let age): job.task.handle(self.event(event, age, of: job))
       case .look(let hashes):
-        let actions = job.state.missed(isNew: hashes.map { uploads?.require($0) ?? true })
-        if !job.state.hasFiles { job.files = nil }
-        perform(actions, job)
+        perform(job.state.missed(isNew: hashes.map { uploads?.require($0) ?? true }), job)
       case .end(.reported(let event, let age)):
         guard remove(job) else { continue }
         job.task.handle(self.event(event, age, of: job))
@@ -177,11 +164,11 @@ final class RemoteDispatcher {
     let request = RemoteStop(
       number: number, delivery: delivery, error: secrets.sent(WireError(error, from: host)))
     // Without a connection the node stops it by itself, or its lease ends.
-    try? openQueue?.requestStop(request.bytes, script: id)
+    try? queue?.requestStop(request.bytes, script: id)
   }
 
   /// Ends a job that no report ends.
-  private func end(_ job: Job, _ error: FlowError) {
+  func end(_ job: Job, _ error: FlowError) {
     if !job.state.end(.stopped).isEmpty { finish(job, error) }
   }
 
@@ -206,7 +193,7 @@ final class RemoteDispatcher {
   // MARK: The server
 
   private func open() {
-    link = .opening
+    isOpening = true
     loop.perform { [weak self, settings, seal, loop] in
       let queue = try await RemoteQueue.open(
         settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop)
@@ -223,9 +210,8 @@ final class RemoteDispatcher {
   }
 
   private func failed(_ error: FlowError) {
-    link = .closed
-    (codes, consumers, uploads) = (OncePerKey(loop), OncePerKey(loop), nil)
-    outbox = nil
+    (queue, isOpening, uploads, outbox) = (nil, false, nil, nil)
+    (codes, consumers) = (OncePerKey(loop), OncePerKey(loop))
     reports?.stop()
     endAll(error)
   }
@@ -248,12 +234,10 @@ final class RemoteDispatcher {
     try await receiveReports(from: queue)
     await keptResults.read(from: queue)
     // The host may have been closed meanwhile.
-    guard case .opening = link else { throw .cancelled() }
+    guard isOpening else { throw .cancelled() }
     uploads = RemoteUploads(queue.objects, loop, settings.shared)
-    outbox = RemoteOutbox(
-      queue, id, nodes, loop, message: { [weak self] in self?.message($0) },
-      failed: { [weak self] in self?.end($0, $1) })
-    link = .open(queue)
+    outbox = RemoteOutbox(queue, id, nodes, loop, of: self)
+    (self.queue, isOpening) = (queue, false)
     connectedAt = LuaVM.monotonicTime
     for job in jobsInOrder { proceed(job, queue) }
   }
@@ -261,18 +245,16 @@ final class RemoteDispatcher {
   /// Receives the reports. A server that was killed may have forgotten who receives them, but has those that weren't
   /// acknowledged.
   private func receiveReports(from queue: RemoteQueue) async throws(FlowError) {
-    let fail: (FlowError) -> Void = { [weak self] error in
-      queue.close()
-      self?.failed(error)
-    }
     let puller = try await queue.reports(of: id) { [weak self] in
       self?.take($0, queue)
     } failed: { [weak self] error in
-      guard error.jetStreamCode == JetStreamProblem.missingConsumer else { return fail(error) }
       queue.connection.perform {
+        guard error.jetStreamCode == JetStreamProblem.missingConsumer else { throw error }
         try await self?.receiveReports(from: queue)
       } then: {
-        if let error = $0.failure { fail(error) }
+        guard let error = $0.failure else { return }
+        queue.close()
+        self?.failed(error)
       }
     }
     puller.demand = Self.reportWindow
@@ -312,7 +294,7 @@ final class RemoteDispatcher {
         handle(report)
       }
     }
-    if job.files != nil, codes[job.code.name] != nil, consumers[job.tags] != nil {
+    if job.state.hasFiles, codes[job.code.name] != nil, consumers[job.tags] != nil {
       outbox?.put(job)
       return
     }
@@ -334,23 +316,21 @@ final class RemoteDispatcher {
       try await queue.objects.put(job.code.name, ByteString(job.code.bytes))
     }
     try await consumers.value(job.tags) { try await queue.ensureConsumer(tags: job.tags.token) }
-    guard isWanted(job), job.files == nil, let uploads else { return }
-    let needs = try await uploads.prepare(job.opFiles.needs)
+    guard isWanted(job), !job.state.hasFiles, let uploads else { return }
+    let needs = try await uploads.prepare(job.paths)
     guard jobs[job.number] === job else { return }
-    job.files = RemoteJobFiles(needs: needs, gives: job.opFiles.gives, shared: settings.shared)
+    job.files.needs = needs
     _ = job.state.filesAreSent(at: LuaVM.monotonicTime)
   }
 
   /// The message of a job; nil if it isn't to be executed, or not yet.
-  private func message(_ job: Job) -> [UInt8]? {
-    guard isWanted(job), let files = job.files else { return nil }
+  func message(_ job: Job) -> [UInt8]? {
+    guard isWanted(job), job.state.hasFiles else { return nil }
     if let message = job.message, message.round == job.state.round { return message.bytes }
     let bytes = RemoteJob(
       number: job.number, round: job.state.round, code: job.code.name,
-      settings: RemoteJob.Settings(
-        gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
-        hasGlobalModule: host.hasGlobalModule),
-      arguments: job.job.arguments, kind: job.job.kind, files: files, identity: job.identity
+      settings: WorkerConditions(of: host), arguments: job.job.arguments, kind: job.job.kind,
+      files: job.files, identity: job.identity
     ).bytes
     job.message = (job.state.round, bytes)
     return bytes
@@ -369,7 +349,7 @@ final class RemoteDispatcher {
     switch RemoteQuestion.read(question) {
     case .jobs(let jobs, wereLost: let lost)?: (asked, wereLost) = (jobs, lost)
     case .reports(let bundle)?:
-      guard openQueue != nil else { return ([], false) }
+      guard queue != nil else { return ([], false) }
       let reports = RemoteReport.readAll(bundle)
       _ = take(reports, nil)
       // After the last report about a job its node only tells the server so.
@@ -411,7 +391,7 @@ final class RemoteDispatcher {
 
   /// Sends the replies that wait for others, because the loop may not turn soon.
   func sendWaitingReplies() {
-    openQueue?.sendWaitingReplies()
+    queue?.sendWaitingReplies()
   }
 
   // MARK: Reports
@@ -424,7 +404,7 @@ final class RemoteDispatcher {
       try await queue.bytes(of: message)
     } then: { [weak self] result in
       // After the end another process of the script may take it.
-      guard let self, openQueue != nil else { return }
+      guard let self, self.queue != nil else { return }
       if case .success(let bytes?) = result {
         if take(RemoteReport.readAll(bytes), message) { return }
         queue.release(message)
@@ -453,21 +433,19 @@ final class RemoteDispatcher {
   }
 
   private func removeFiles(_ news: [RemoteReport.News]) {
-    for file in news.files { openQueue?.objects.remove(file.object) }
+    for file in news.files { queue?.objects.remove(file.object) }
   }
 
   /// Gets the files of the last report about a job before the report counts.
   private func fetch(_ news: [RemoteReport.News], of job: Job) {
-    guard let queue = openQueue else { return }
-    let delivery = RemoteDelivery(queue.objects, loop, from: job.state.node)
-    job.delivered = delivery
+    guard let queue else { return }
     queue.connection.perform { [host] in
-      try await delivery.fetch(news, host)
+      var delivery = RemoteDelivery(objects: queue.objects, host: host, node: job.state.node)
+      return try await delivery.fetch(news)
     } then: { [weak self] result in
-      guard let self, jobs[job.number] === job, job.delivered === delivery else { return }
+      guard let self, jobs[job.number] === job else { return }
       switch result {
       case .success(let news):
-        job.delivered = nil
         perform(job.state.delivered(news, at: LuaVM.monotonicTime), job)
       case .failure(let error): end(job, error)
       }
@@ -539,7 +517,8 @@ final class RemoteDispatcher {
     reports = nil
     let sequences = Set(jobs.values.compactMap { $0.parcel?.sequence })
     jobs = [:]
-    guard let queue = openQueue else { return link = .closed }
+    isOpening = false
+    guard let queue else { return }
     queue.sendWaitingReplies()
     if !isTerminated {
       requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination))
@@ -547,7 +526,7 @@ final class RemoteDispatcher {
       for earlier in keptResults.earlier { queue.removeScript(earlier, jobs: []) }
     }
     uploads?.removeStored()
-    (uploads, outbox, link) = (nil, nil, .closed)
+    (self.queue, uploads, outbox) = (nil, nil, nil)
     queue.close()
     ending = queue.connection
   }

@@ -9,7 +9,9 @@ package final class RemoteNodes {
     let info: RemoteNodeInfo
     let tags: RemoteTags
     /// On the system's clock.
-    var heard: Int64
+    let heard: Int64
+    /// Why it can't execute ops of this program; nil if it can.
+    let refusal: ByteString?
   }
 
   /// A node of another program or key can't replace one that can execute ops.
@@ -39,25 +41,23 @@ package final class RemoteNodes {
   /// Takes what a node says of itself; false if it lacks the proof of its key.
   func note(_ bytes: [UInt8]) -> Bool {
     guard let info = RemoteNodeInfo.read(bytes) else { return true }
-    if let seal, info.key == seal.name, !seal.isProven(bytes) { return false }
-    let id = ID(id: info.id, isCompatible: info.isCompatible(withKey: key))
-    if info.isLeaving {
-      byID[id] = nil
-      return true
-    }
+    let isProven = seal.map { info.key != $0.name || $0.isProven(bytes) } ?? true
+    let refusal =
+      isProven ? info.problem(withKey: key) : "it has no proof of its FLOWLUA_REMOTE_KEY"
+    let id = ID(id: info.id, isCompatible: refusal == nil)
     let isNew = byID[id] == nil
-    byID[id] = Node(
-      info: info, tags: (try? RemoteTags(info.tags)) ?? RemoteTags(), heard: LuaVM.monotonicTime)
-    if isNew, !id.isCompatible { onMismatch?(mismatch(info)) }
-    return true
-  }
-
-  private func mismatch(_ node: RemoteNodeInfo) -> ByteString {
-    let isOther = node.compatibility != RemoteProtocol.compatibility
-    let own: ByteString = ", this is \(FlowLuaVersion.number) with Lua \(ByteString(LuaVM.release))"
-    return """
-      \(node.name) can't execute ops of this script: \(node.problem(withKey: key))\(isOther ? own : "")
-      """
+    let tags = (try? RemoteTags(info.tags)) ?? RemoteTags()
+    byID[id] =
+      info.isLeaving
+      ? nil : Node(info: info, tags: tags, heard: LuaVM.monotonicTime, refusal: refusal)
+    if isNew, isProven, !info.isLeaving, let refusal {
+      let isOther = info.compatibility != RemoteProtocol.compatibility
+      let own: ByteString =
+        ", this is \(FlowLuaVersion.number) with Lua \(ByteString(LuaVM.release))"
+      onMismatch?(
+        "\(info.name) can't execute ops of this script: \(refusal)\(isOther ? own : "")")
+    }
+    return isProven
   }
 
   /// Forgets the nodes that are gone.
@@ -96,9 +96,8 @@ package final class RemoteNodes {
       if others > 0 { text = text + "; \(others) more" }
     }
     for lane in lanes.suffix(Self.mostNamed) { text = text + "; it was lost in '\(lane)'" }
-    let others = byID.filter { !$0.key.isCompatible }.map(\.value.info)
-    for other in others.sorted(by: { $0.name < $1.name }) {
-      text = text + "; \(other.name): \(other.problem(withKey: key))"
+    for other in byID.values.sorted(by: { $0.info.name < $1.info.name }) {
+      if let refusal = other.refusal { text = text + "; \(other.info.name): \(refusal)" }
     }
     if let loss = settings.loss.withLock({ $0 }) { return FlowError(.error, "\(text): \(loss)") }
     let waited = FlowValue.text(of: settings.timeout)
@@ -125,32 +124,17 @@ extension RemoteNodes {
   package static func ask(
     _ settings: RemoteSettings, on loop: FlowEventLoop
   ) async throws(FlowError) -> [Answer] {
-    let seal = try settings.seal()
+    let nodes = RemoteNodes(try settings.seal())
     let queue = try await RemoteQueue.open(
-      settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop)
+      settings.servers, compatibility: RemoteProtocol.compatibility, seal: nodes.seal, on: loop)
     defer { queue.close() }
-    var answers: [Answer] = []
     let began = LuaVM.monotonicTime
     let inbox = NATSConnection.newInbox()
-    try queue.connection.subscribe(inbox) { message in
-      let bytes = message.data.bytes
-      guard let info = RemoteNodeInfo.read(bytes) else { return }
-      answers.append(
-        Answer(
-          info: info, delay: .nanoseconds(LuaVM.monotonicTime - began),
-          refusal: refusal(of: info, bytes, seal)))
-    }
+    try queue.connection.subscribe(inbox) { _ = nodes.note($0.data.bytes) }
     try queue.connection.publish("flowlua.who", "", reply: inbox)
     try await loop.pause(.seconds(1))
-    return answers.sorted { $0.info.name < $1.info.name }
-  }
-
-  private static func refusal(
-    of info: RemoteNodeInfo, _ bytes: [UInt8], _ seal: RemoteSeal?
-  ) -> ByteString? {
-    let key = seal?.name ?? ""
-    if !info.isCompatible(withKey: key) { return info.problem(withKey: key) }
-    if let seal, !seal.isProven(bytes) { return "it has no proof of its FLOWLUA_REMOTE_KEY" }
-    return nil
+    return nodes.byID.values.sorted { $0.info.name < $1.info.name }.map {
+      Answer(info: $0.info, delay: .nanoseconds($0.heard - began), refusal: $0.refusal)
+    }
   }
 }

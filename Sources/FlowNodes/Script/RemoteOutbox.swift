@@ -17,10 +17,8 @@ final class RemoteOutbox {
   private let nodes: RemoteNodes
   // Unowned: the host keeps it as long as its jobs.
   private unowned let loop: FlowEventLoop
-  /// Makes the message of a job; nil if it isn't to be executed any more.
-  private let message: (Job) -> [UInt8]?
-  /// Called with jobs that the server doesn't take.
-  private let failed: (Job, FlowError) -> Void
+  // Unowned: it has this outbox.
+  private unowned let dispatcher: RemoteDispatcher
   private var packing = RemotePacking()
   private var lines: [RemoteTags: Line] = [:]
   private var isScheduled = false
@@ -74,23 +72,15 @@ final class RemoteOutbox {
   /// How many workers are assumed as long as no node has said that it is there.
   private static let unknownWorkers = 16
 
-  /// - Parameters:
-  ///   - queue: The queue.
-  ///   - script: The id of the script.
-  ///   - nodes: The nodes that are there.
-  ///   - loop: The host's loop.
-  ///   - message: Makes the message of a job; nil if it isn't to be executed any more.
-  ///   - failed: Called with each job that the server doesn't take.
   init(
     _ queue: RemoteQueue, _ script: ByteString, _ nodes: RemoteNodes, _ loop: FlowEventLoop,
-    message: @escaping (Job) -> [UInt8]?, failed: @escaping (Job, FlowError) -> Void
+    of dispatcher: RemoteDispatcher
   ) {
     self.queue = queue
     self.script = script
     self.nodes = nodes
     self.loop = loop
-    self.message = message
-    self.failed = failed
+    self.dispatcher = dispatcher
   }
 
   /// Notes what a job took.
@@ -148,9 +138,9 @@ final class RemoteOutbox {
     let isDue = line.waitingSince.map { now - $0 >= Self.patience } ?? false
     var ready: [Job] = []
     var messages: [[UInt8]] = []
-    let jobs = AnyIterator { [message] () -> RemotePacking.Job? in
+    let jobs = AnyIterator { [dispatcher] () -> RemotePacking.Job? in
       while let job = line.waiting.popFirst() {
-        if let bytes = message(job) {
+        if let bytes = dispatcher.message(job) {
           ready.append(job)
           messages.append(bytes)
           return RemotePacking.Job(code: job.code.name, size: bytes.count, isSmall: job.isSmall)
@@ -185,7 +175,7 @@ final class RemoteOutbox {
         parcel.sequence = sequence
         if parcel.isEmpty { forget(parcel, sequence) }
       case .failure(let error):
-        for job in parcel.jobs { failed(job, error) }
+        for job in parcel.jobs { dispatcher.end(job, error) }
       }
     }
   }
@@ -298,5 +288,100 @@ struct RemotePacking {
       && size < Self.mostBytes
     if begin < end, !mayWait { messages.append(begin..<end) }
     return messages
+  }
+}
+
+/// A job of a script that other nodes execute, from its submission to its end. Confined to the thread of the
+/// host's loop.
+final class RemoteQueuedJob {
+  let task: any WorkerTask
+  let number: UInt64
+  let job: WorkerJob
+  let code: RemoteCode
+  let tags: RemoteTags
+  /// The files that it needs.
+  let paths: [RemoteFilePaths]
+  /// See `KeptExecution.identity`; empty if the op isn't kept.
+  let identity: ByteString
+  /// Whether a node may have finished it for an earlier process of the script.
+  let wasInterrupted: Bool
+  /// Where it is.
+  var state: RemoteJobState
+  /// Its files; those that it needs are here once the server has them.
+  var files: RemoteJobFiles
+  /// The message of the queue that it is part of; nil before it was sent.
+  var parcel: RemoteParcel?
+  /// Whether it is about to be sent.
+  var isInOutbox = false
+  /// Its message, for the number of times that it was put into the queue.
+  var message: (round: UInt64, bytes: [UInt8])?
+  /// Why it is to stop.
+  var stop: WireError?
+  /// Keeps the loop.
+  let external: ExternalWork
+
+  init(
+    _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ code: RemoteCode,
+    _ tags: RemoteTags, _ context: OpContext?, _ shared: RemoteSharedFolders,
+    _ external: ExternalWork
+  ) {
+    self.task = task
+    identity = context?.keeping?.identity ?? ""
+    wasInterrupted = context?.keeping?.wasInterrupted ?? false
+    self.number = number
+    self.job = job
+    self.code = code
+    self.tags = tags
+    paths = context?.neededFiles ?? []
+    files = RemoteJobFiles(gives: context?.givenFiles ?? [], shared: shared)
+    state = RemoteJobState(hasFiles: paths.isEmpty, at: LuaVM.monotonicTime)
+    self.external = external
+  }
+
+  /// Whether it may share a message. Jobs with files, or with a worker for themselves, don't; nor do those with a timeout,
+  /// which counts from a beginning that is reported only for jobs alone.
+  var isSmall: Bool {
+    !state.isAlone && paths.isEmpty && files.gives.isEmpty && !task.isExclusive
+      && !task.hasTimeout
+  }
+}
+
+/// A message of the queue: the server hands its jobs out together, to one node.
+final class RemoteParcel {
+  let tags: RemoteTags
+  private let all: [RemoteQueuedJob]
+  /// How many of them haven't ended, and haven't been put into the queue again.
+  private var left: Int
+  /// Its place in the queue, once the server has stored it.
+  var sequence: UInt64?
+  /// Whether a node has it.
+  var isHandedOut = false
+
+  init(_ tags: RemoteTags, _ jobs: [RemoteQueuedJob]) {
+    self.tags = tags
+    all = jobs
+    left = jobs.count
+    for job in jobs {
+      job.parcel = self
+      job.isInOutbox = false
+      job.message = nil
+    }
+  }
+
+  var isEmpty: Bool { left == 0 }
+  /// Those that haven't ended, and haven't been put into the queue again.
+  var jobs: [RemoteQueuedJob] { all.filter { $0.parcel === self } }
+
+  /// Removes a job.
+  func remove(_ job: RemoteQueuedJob) {
+    job.parcel = nil
+    left -= 1
+  }
+
+  /// Removes all jobs.
+  func removeAll() -> [RemoteQueuedJob] {
+    let removed = jobs
+    for job in removed { remove(job) }
+    return removed
   }
 }

@@ -71,30 +71,11 @@ package final class WorkerPool {
   private let link: Link
   private let configuration: LuaConfiguration
   /// The conditions of its workers instead of the host's; nil for those of the host. Set before the first task.
-  package var conditions: Conditions?
+  package var conditions: WorkerConditions?
+  /// The node by which lanes are named; nil: they aren't.
+  package var node: ByteString?
   /// Called after a report, when tasks may have ended and workers may have fallen asleep.
   package var onReport: (() -> Void)?
-
-  /// The conditions of workers that execute ops of another process.
-  package struct Conditions {
-    package let gracePeriod: Duration
-    package let cleanupGrace: Duration
-    package let logsWaits: Bool
-    package let hasGlobalModule: Bool
-    /// The name of a worker, by its number from 1 on.
-    package let lane: (Int) -> ByteString
-
-    package init(
-      gracePeriod: Duration, cleanupGrace: Duration, logsWaits: Bool, hasGlobalModule: Bool,
-      lane: @escaping (Int) -> ByteString
-    ) {
-      self.gracePeriod = gracePeriod
-      self.cleanupGrace = cleanupGrace
-      self.logsWaits = logsWaits
-      self.hasGlobalModule = hasGlobalModule
-      self.lane = lane
-    }
-  }
 
   /// A worker, on the main loop.
   private struct Worker {
@@ -271,15 +252,12 @@ package final class WorkerPool {
     let setting = WorkerSetting(
       configuration: configuration,
       paths: host.packagePaths,
-      hasGlobalModule: conditions?.hasGlobalModule ?? host.hasGlobalModule,
+      conditions: conditions ?? WorkerConditions(of: host),
       isChecking: host.isChecking,
       isVirtual: loop.timeSource.isVirtual, refusesPrograms: loop.processReplacement != nil,
       refusesRequests: loop.httpReplacement != nil,
-      logsWaits: conditions?.logsWaits ?? host.logsWaits,
-      gracePeriod: conditions?.gracePeriod ?? loop.gracePeriod,
-      cleanupGrace: conditions?.cleanupGrace ?? loop.cleanupGrace,
       deprecations: workerDeprecations, trace: loop.trace,
-      lane: WorkerLane(number: index + 1, name: conditions?.lane(index + 1)),
+      lane: WorkerLane(number: index + 1, name: node.map { "\($0)/\(index + 1)" }),
       secrets: loop.secrets,
       channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in

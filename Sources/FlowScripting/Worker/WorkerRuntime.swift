@@ -55,8 +55,8 @@ final class WorkerRuntime {
     let vm = try LuaVM(configuration: configuration)
     do {
       let loop = FlowEventLoop(clock: clock ?? SystemClock(), secrets: setting.secrets)
-      loop.gracePeriod = setting.gracePeriod
-      loop.cleanupGrace = setting.cleanupGrace
+      loop.gracePeriod = setting.conditions.gracePeriod
+      loop.cleanupGrace = setting.conditions.cleanupGrace
       loop.trace = setting.trace
       if setting.refusesPrograms { loop.processReplacement = RefusedPrograms(isWorker: true) }
       if setting.refusesRequests { loop.httpReplacement = RefusedRequests(isWorker: true) }
@@ -70,7 +70,7 @@ final class WorkerRuntime {
             : "not sent with the op, and not on the node '\(node)'"
         }
       }
-      host.logsWaits = setting.logsWaits
+      host.logsWaits = setting.conditions.logsWaits
       host.lane = setting.lane.value
       switch setting.deprecations {
       case .ignored: break
@@ -81,7 +81,7 @@ final class WorkerRuntime {
         host.checking = ScriptHost.Checking()
         try host.installCheckedLibrary()
       }
-      if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
+      if setting.conditions.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
       try vm.guardGlobals()
     } catch {
       vm.close()

@@ -8,8 +8,7 @@ struct WorkerSetting: Sendable {
   let configuration: LuaConfiguration
   /// `package.path` and `package.cpath` of the main state.
   let paths: [(field: ByteString, text: ByteString)]
-  /// Whether `flow` is a global of the main state, as sessions have it.
-  let hasGlobalModule: Bool
+  let conditions: WorkerConditions
   /// Whether runs are checked instead of executed.
   let isChecking: Bool
   let isVirtual: Bool
@@ -17,10 +16,6 @@ struct WorkerSetting: Sendable {
   let refusesPrograms: Bool
   /// Whether requests aren't sent, for the same reason.
   let refusesRequests: Bool
-  /// Whether logs have each wait.
-  let logsWaits: Bool
-  let gracePeriod: Duration
-  let cleanupGrace: Duration
   /// The effect of something deprecated.
   let deprecations: WorkerDeprecations
   /// The trace of the main loop.
@@ -34,6 +29,32 @@ struct WorkerSetting: Sendable {
   let deliver: @Sendable (WorkerReport) -> Void
   /// Receives the reason why there is no worker.
   let refuse: @Sendable (any Error) -> Void
+}
+
+/// The conditions of workers that they have from their script.
+package struct WorkerConditions: Equatable, Sendable {
+  package let gracePeriod: Duration
+  package let cleanupGrace: Duration
+  /// Whether logs have each wait.
+  package let logsWaits: Bool
+  /// Whether `flow` is a global of the main state, as sessions have it.
+  package let hasGlobalModule: Bool
+
+  package init(
+    gracePeriod: Duration, cleanupGrace: Duration, logsWaits: Bool, hasGlobalModule: Bool
+  ) {
+    self.gracePeriod = gracePeriod
+    self.cleanupGrace = cleanupGrace
+    self.logsWaits = logsWaits
+    self.hasGlobalModule = hasGlobalModule
+  }
+
+  /// Those of a script's workers.
+  package init(of host: ScriptHost) {
+    self.init(
+      gracePeriod: host.loop.gracePeriod, cleanupGrace: host.loop.cleanupGrace,
+      logsWaits: host.logsWaits, hasGlobalModule: host.hasGlobalModule)
+  }
 }
 
 /// The effect in a worker of something deprecated.
