@@ -128,7 +128,7 @@ final class RemoteShare: WorkerTask {
   func order(for worker: Int) -> WorkerOrder? {
     if leases.isEmpty { return nil }
     self.worker = worker
-    return .startEach(leases.map { ($0.number, $0.order) })
+    return .startEach(leases.compactMap { lease in lease.order.map { (lease.number, $0) } })
   }
 
   func begun(in lane: UInt8) {

@@ -10,19 +10,16 @@ final class RemoteLease: WorkerTask {
   let session: RemoteSession
   /// Its number among the tasks of this process.
   let number: UInt64
-  /// Its number among those of its script.
-  let job: UInt64
+  let job: RemoteJob
   /// See `RemoteReport.delivery`.
   let delivery: UInt64
   private(set) var handout: RemoteHandout
-  private(set) var order: WorkerJob
+  /// The order for a worker, once what it needs is here.
+  private(set) var order: WorkerJob?
   /// The jobs that the same worker executes; nil if it has a worker for itself.
   var share: RemoteShare?
-  let files: RemoteJobFiles
-  /// The identity of its job.
-  private let identity: ByteString
   /// Where it is.
-  private var state = RemoteLeaseState(at: LuaVM.monotonicTime)
+  private(set) var state = RemoteLeaseState(at: LuaVM.monotonicTime)
   /// The files that its op sees.
   private var links = RemoteNodeFiles.Links()
   /// The temporary folders of its op.
@@ -39,45 +36,36 @@ final class RemoteLease: WorkerTask {
   /// The time that it has taken, once it has ended.
   private var took: Int64 = 0
 
-  var hasEnded: Bool { state.hasEnded }
-  var movesFiles: Bool { state.movesFiles }
-  var isWaiting: Bool { state.isWaiting }
-
   init(
-    _ node: RemoteNode, _ session: RemoteSession, _ number: UInt64, _ job: RemoteJob,
-    _ delivery: UInt64, _ code: WorkerCode, _ handout: RemoteHandout
+    _ node: RemoteNode, _ session: RemoteSession, _ job: RemoteJob, _ delivery: UInt64,
+    _ handout: RemoteHandout
   ) {
     self.node = node
     self.session = session
-    self.number = number
-    self.job = job.number
+    self.job = job
     self.delivery = delivery
     self.handout = handout
-    files = job.files
-    identity = job.identity
+    number = session.pool.makeNumber()
     lane = node.name
-    order = WorkerJob(code: code, arguments: job.arguments, kind: job.kind)
+    state.prepare()
   }
 
   /// Says that a worker of this node executes it.
   func announce() {
-    guard state.began > 0, !hasEnded else { return }
+    guard state.began > 0, !state.hasEnded else { return }
     node.announce([report([])], to: session.script)
   }
 
   // MARK: For the pool
 
-  func order(for worker: Int) -> WorkerOrder? { .start(id: number, order) }
+  func order(for worker: Int) -> WorkerOrder? { order.map { .start(id: number, $0) } }
 
-  var isExclusive: Bool {
-    if case .op(let place) = order.kind { return place.memory != nil }
-    return false
+  private var place: WorkerJob.OpPlace? {
+    if case .op(let place) = job.kind { place } else { nil }
   }
 
-  var grace: Duration? {
-    if case .op(let place) = order.kind { return place.grace }
-    return nil
-  }
+  var isExclusive: Bool { place?.memory != nil }
+  var grace: Duration? { place?.grace }
 
   func begun(in lane: UInt8) {
     state.begin(at: LuaVM.monotonicTime)
@@ -88,7 +76,7 @@ final class RemoteLease: WorkerTask {
   }
 
   func handle(_ event: WorkerReport.JobEvent) {
-    guard let what = hasEnded ? event.what : reported(event.what) else { return }
+    guard let what = state.hasEnded ? event.what : reported(event.what) else { return }
     var kind = kind(of: what)
     if kind == .failed, case .ended(nil, _, _) = event.what { kind = .refused }
     perform(state.take(kind), .init(id: event.id, time: event.time, what: what))
@@ -96,7 +84,7 @@ final class RemoteLease: WorkerTask {
 
   private func kind(of event: WorkerReport.JobEvent.What) -> RemoteLeaseState.Event {
     switch event {
-    case .set(let key, _, _) where files.type(ofGiven: key) != nil: .files
+    case .set(let key, _, _) where job.files.type(ofGiven: key) != nil: .files
     case .folder: .folder
     case .ended(nil, _, _): .succeeded
     case .ended: .failed
@@ -107,7 +95,7 @@ final class RemoteLease: WorkerTask {
   /// Does what its state says about an event.
   private func perform(_ action: RemoteLeaseState.Action, _ event: WorkerReport.JobEvent) {
     switch (action, event.what) {
-    case (.removeFolder, .folder(let path)): node.files.remove([path])
+    case (.removeFolder, .folder(let path)): node.files.release(RemoteNodeFiles.Links(), [path])
     case (.keepFolder, .folder(let path)): folders.append(path)
     case (.hold, .set(let key, let value, let batch)):
       held.removeAll { $0.key == key }
@@ -172,7 +160,7 @@ final class RemoteLease: WorkerTask {
   /// Takes it back if it has waited for a worker since a time, or for other jobs of its worker.
   func withdraw(waitingSince time: Int64) {
     guard state.mayBeWithdrawn(waitingSince: time) else { return }
-    if let share { share.withdraw(self) } else if isWaiting { returned() }
+    if let share { share.withdraw(self) } else if state.isWaiting { returned() }
   }
 
   func returned() {
@@ -215,49 +203,44 @@ final class RemoteLease: WorkerTask {
 
   // MARK: Files
 
-  /// Gets the files that it needs, and calls `then` unless it has ended meanwhile.
-  func prepareFiles(then: @escaping () -> Void) {
-    state.prepare()
-    node.queue.connection.perform { [node, files] in
-      try await node.files.prepare(files.needs)
-    } then: { [weak node, self] result in
-      guard let node, !hasEnded, node.holds(self) else {
-        if case .success(let links) = result { node?.files.release(links) }
-        return
+  /// Gets the code and the files that it needs; false if it has ended then.
+  func prepare() async -> Bool {
+    do {
+      let code = try await session.code(job.code)
+      let links = try await node.files.prepare(job.files.needs)
+      if state.hasEnded {
+        node.files.release(links)
+        return false
       }
-      switch result {
-      case .failure(let error): lost(error, worker: -1, isReplaced: false)
-      case .success(let links) where !links.missing.isEmpty:
+      guard links.missing.isEmpty else {
         state.miss()
         add(.missing(links.missing))
         flush()
-      case .success(let links):
-        self.links = links
-        do {
-          try setPaths()
-          if state.prepared() { then() }
-        } catch {
-          lost(.from(error), worker: -1, isReplaced: false)
-        }
+        return false
       }
+      self.links = links
+      order = WorkerJob(code: code, arguments: job.arguments, kind: try placedKind())
+      return state.prepared()
+    } catch {
+      lost(.from(error), worker: -1, isReplaced: false)
+      return false
     }
   }
 
-  /// Gives the op the paths of this node.
-  private func setPaths() throws {
-    guard case .op(var place) = order.kind else { return }
-    for need in files.needs {
+  /// What is to be executed, with the paths of this node.
+  private func placedKind() throws -> WorkerJob.Kind {
+    guard var place else { return job.kind }
+    for need in job.files.needs {
       guard let index = place.keys.firstIndex(of: need.key) else { continue }
       let value = try node.host.value(place.data.values[index], in: place.data)
       let wired = try node.host.wire(value.replacingPaths(links.paths), &place.data)
       place.data.values[index] = wired
     }
-    order = WorkerJob(code: order.code, arguments: order.arguments, kind: .op(place))
+    return .op(place)
   }
 
   private func releaseFiles() {
-    node.files.release(links)
-    node.files.remove(folders)
+    node.files.release(links, folders)
     links = RemoteNodeFiles.Links()
     folders = []
     held = []
@@ -271,20 +254,19 @@ final class RemoteLease: WorkerTask {
       for next in held {
         let value = (try? node.host.value(next.value, in: next.batch)) ?? .null
         let (changed, sent) = try await node.files.send(
-          next.key, value, files, links, script: session.script)
+          next.key, value, job.files, links, script: session.script)
         var batch = WireBatch()
         let wired = (try? node.host.wire(changed, &batch)) ?? .null
         news.append(
           sent.isEmpty
             ? .event(.set(next.key, wired, batch), age: 0) : .files(next.key, wired, batch, sent))
         // Its script may not wait for it any more.
-        if hasEnded || !node.holds(self) { throw FlowError.cancelled() }
+        if state.hasEnded { throw FlowError.cancelled() }
       }
     } then: { [self] result in
       if let error = result.failure {
         node.files.discard(news.files)
-        if !hasEnded, node.holds(self) { lost(error, worker: -1, isReplaced: false) }
-        return
+        return lost(error, worker: -1, isReplaced: false)
       }
       for each in news { add(each) }
       add(.event(end.what, age: 0), at: end.time)
@@ -295,7 +277,7 @@ final class RemoteLease: WorkerTask {
 
   /// Stops it without a report of its own: nobody waits for it. Its cleanups have its files until `drop`.
   func abandon() {
-    let wasWaiting = isWaiting
+    let wasWaiting = state.isWaiting
     if state.abandon() == .stop {
       stopWorker(.cancelled(reason: "its script is gone"))
     } else if let share {
@@ -314,7 +296,7 @@ final class RemoteLease: WorkerTask {
 
   /// A report with news.
   func report(_ news: [RemoteReport.News]) -> RemoteReport {
-    RemoteReport(number: job, delivery: delivery, lane: lane, took: took, news: news)
+    RemoteReport(number: job.number, delivery: delivery, lane: lane, took: took, news: news)
   }
 
   // MARK: Reports
@@ -346,7 +328,7 @@ final class RemoteLease: WorkerTask {
         guard case .event(let event, _) = news else { return news }
         return .event(event, age: max(0, now - time))
       })
-    (report.identity, report.place) = (identity, state.reports)
+    (report.identity, report.place) = (job.identity, state.reports)
     news = []
     send(report.bytes, isLast: report.isLast)
   }
@@ -356,7 +338,7 @@ final class RemoteLease: WorkerTask {
     let failure = FlowError(.error, "its result can't be sent: \(error.message)")
     news = []
     // The end of one that executes is the next report.
-    guard hasEnded else { return stop(failure) }
+    guard state.hasEnded else { return stop(failure) }
     let error = WireError(failure, from: node.host)
     var last = report([.event(.ended(error, result: .null, WireBatch()), age: 0)])
     last.place = state.reports
@@ -365,7 +347,7 @@ final class RemoteLease: WorkerTask {
 
   private func send(_ bytes: [UInt8], isLast: Bool) {
     state.send()
-    session.report(bytes, isKept: !identity.isEmpty) { [weak node, self] result in
+    session.report(bytes, isKept: !job.identity.isEmpty) { [weak node, self] result in
       guard let node else { return }
       switch result {
       case .success:

@@ -22,7 +22,7 @@ extension RemoteNode {
         if jobCount > 0 {
           say("leaves when \(jobCount == 1 ? "1 job has" : "\(jobCount) jobs have") ended")
         }
-        leave { [weak self] in self?.hasEnded = true }
+        leave()
         _ = host.loop.scheduleOutside(after: host.loop.cleanupGrace) { [weak self] in
           self?.giveBack()
         }

@@ -38,8 +38,6 @@ package final class RemoteNode {
   private var closingPools = 0
   /// Messages that wait for their bytes, and jobs that wait for their code or for the answer of their script.
   private var arriving = 0
-  /// Jobs that were stopped before they have come, with the time after which nobody waits for them.
-  private var early: [EarlyStop: (until: Int64, error: FlowError)] = [:]
   /// Whether it asks for jobs at the end of the turn.
   private var willDemand = false
   private var timer: LoopTimer?
@@ -58,7 +56,6 @@ package final class RemoteNode {
   package var isTemporary = false
   /// The rules for secrets in its messages.
   let secrets: RemoteSecrets
-  private var onLeft: (() -> Void)?
   /// Called with a sentence about messages that it ignores.
   package var onWarning: ((ByteString) -> Void)?
   /// The time that jobs take lately, in nanoseconds; 0 while it isn't known.
@@ -68,11 +65,6 @@ package final class RemoteNode {
   /// How many jobs a message has lately, in eighths.
   private var messageSize = 8
   private let external: ExternalWork
-
-  private struct EarlyStop: Hashable {
-    let script: ByteString
-    let job: UInt64
-  }
 
   /// Jobs wait here that keep the workers busy for so many nanoseconds, a few times the way to the server: those of one
   /// message.
@@ -171,12 +163,10 @@ package final class RemoteNode {
   /// Takes jobs again after a moment, because somebody has removed what the server had for that.
   private func pullAgain(_ tags: RemoteTags) {
     pullers[tags] = nil
-    _ = loop.scheduleOutside(after: .seconds(1)) { [weak self] in
-      guard let self, !isLeaving else { return }
-      queue.connection.perform { [self] in
-        try await pull(tags)
-      } then: { [weak self] result in
-        if case .success = result { self?.demand() } else { self?.pullAgain(tags) }
+    queue.connection.perform { [self] in
+      while !isLeaving {
+        try await loop.pause(.seconds(1))
+        if (try? await pull(tags)) != nil { return demand() }
       }
     }
   }
@@ -212,8 +202,8 @@ package final class RemoteNode {
 
   /// How many more jobs it can take; negative for more than that.
   private var freePlaces: Int {
-    let moving = leases.values.count { $0.movesFiles }
-    let waiting = leases.values.count { $0.isWaiting }
+    let moving = leases.values.count { $0.state.movesFiles }
+    let waiting = leases.values.count { $0.state.isWaiting }
     let coming = moving + waiting + arriving
     return min(
       info.workers + mostWaiting - busyWorkers - coming, Self.mostLeases - leases.count - arriving)
@@ -290,11 +280,11 @@ package final class RemoteNode {
     let isInDoubt = LuaVM.monotonicTime < max(doubtUntil, session.doubtUntil)
     // The server may have forgotten that a node had them, which counts as a hand-out.
     let deliveries = min(message.deliveries, 254) + (isInDoubt ? 1 : 0)
-    if deliveries == 1 { return try await execute(jobs, handout, deliveries, session) }
+    if deliveries == 1 { return execute(jobs, handout, deliveries, session) }
     // A node that stood still gets jobs again that it still has: it continues with them.
     let jobs = jobs.filter { job in
       let known = leases.values.first {
-        $0.session === session && $0.job == job.number && $0.delivery >> 8 == job.round
+        $0.session === session && $0.job.number == job.number && $0.delivery >> 8 == job.round
       }
       known?.continues(by: handout)
       return known == nil
@@ -311,7 +301,7 @@ package final class RemoteNode {
     let wanted = reply.flatMap { RemoteQuestion.readReply($0) } ?? jobs.map(\.number)
     let left = jobs.filter { wanted.contains($0.number) }
     for _ in left.count..<jobs.count { handout.ended() }
-    if !left.isEmpty { try await execute(left, handout, deliveries, session) }
+    if !left.isEmpty { execute(left, handout, deliveries, session) }
   }
 
   /// Removes a message with jobs from the queue once their script can read that they weren't executed, or not to their
@@ -328,57 +318,30 @@ package final class RemoteNode {
 
   private func execute(
     _ jobs: [RemoteJob], _ handout: RemoteHandout, _ deliveries: UInt64, _ session: RemoteSession
-  ) async throws(FlowError) {
+  ) {
+    guard sessions[session.script] === session, !isLeaving else { return handout.giveBack() }
+    if session.isOver { return handout.drop() }
     // The server has an earlier request for it.
     if standsStill, freePlaces <= -jobs.count {
-      for job in jobs {
-        let busy = report(job, deliveries, [.returned("the node is busy")])
-        session.report(busy.bytes) { result in
-          if case .success = result { handout.ended() } else { handout.giveBack() }
-        }
-      }
-      return
+      let reports = jobs.map { report($0, deliveries, [.returned("the node is busy")]) }
+      return refuse(reports, handout, session.script)
     }
     if handout.count > 1 {
       announce(jobs.map { report($0, deliveries, []) }, to: session.script)
     }
-    var codes: [ByteString: Result<WorkerCode, FlowError>] = [:]
-    for job in jobs where codes[job.code] == nil {
-      do throws(FlowError) { codes[job.code] = .success(try await session.code(job.code)) } catch {
-        if queue.connection.isClosed { throw error }
-        codes[job.code] = .failure(error)
+    let made = jobs.map { RemoteLease(self, session, $0, $0.round << 8 | deliveries, handout) }
+    for lease in made { leases[lease.number] = lease }
+    queue.connection.perform { [self] in
+      var ready: [RemoteLease] = []
+      for lease in made where await lease.prepare() { ready.append(lease) }
+      ready.removeAll { $0.state.hasEnded }
+      if ready.count > 1 {
+        RemoteShare(ready, session.pool).submit()
+      } else if let one = ready.first {
+        session.pool.submit(one, one.number)
       }
-    }
-    guard sessions[session.script] === session, !isLeaving else { return handout.giveBack() }
-    if session.isOver { return handout.drop() }
-    var ready: [RemoteLease] = []
-    for job in jobs {
-      let stop =
-        early.isEmpty
-        ? nil : early.removeValue(forKey: EarlyStop(script: session.script, job: job.number))
-      let code = codes[job.code] ?? .failure(.cancelled())
-      let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
-      let number = session.pool.makeNumber()
-      let lease = RemoteLease(
-        self, session, number, job, job.round << 8 | deliveries, (try? code.get()) ?? none,
-        handout)
-      leases[number] = lease
-      if let error = stop?.error ?? code.failure {
-        lease.lost(error, worker: -1, isReplaced: false)
-      } else if lease.files.needs.isEmpty {
-        ready.append(lease)
-      } else {
-        lease.prepareFiles { [weak self] in
-          session.pool.submit(lease, number)
-          self?.demand()
-        }
-      }
-    }
-    if handout.count > 1 || session.pool.busyWorkers >= info.workers { lookAtWaiting() }
-    if ready.count > 1 {
-      RemoteShare(ready, session.pool).submit()
-    } else if let one = ready.first {
-      session.pool.submit(one, one.number)
+      if handout.count > 1 || session.pool.busyWorkers >= info.workers { lookAtWaiting() }
+      demand()
     }
   }
 
@@ -435,19 +398,12 @@ package final class RemoteNode {
   private func stop(_ message: NATSMessage) {
     guard let bytes = queue.bytes(of: message), let stop = RemoteStop.read(bytes) else { return }
     let script = RemoteQueue.script(ofSubject: message.subject)
-    var isHere = false
     let isForAll = stop.number == RemoteStop.all
     // Results that are still on their way are dropped then.
     if isForAll { sessions[script]?.isOver = true }
     for lease in leases.values
-    where lease.session.script == script && (isForAll || lease.job == stop.number) {
-      isHere = true
+    where lease.session.script == script && (isForAll || lease.job.number == stop.number) {
       if lease.delivery <= stop.delivery { lease.stop(stop.error.error(on: host)) }
-    }
-    if !isHere, !isForAll, stop.delivery == .max, arriving > 0 {
-      early[EarlyStop(script: script, job: stop.number)] = (
-        LuaVM.monotonicTime.later(by: Self.longestSilence), stop.error.error(on: host)
-      )
     }
   }
 
@@ -465,7 +421,6 @@ package final class RemoteNode {
     let now = LuaVM.monotonicTime
     let isLate = now - lastLook > RemoteQueue.lease.clampedNanoseconds
     lastLook = now
-    early = early.filter { $0.value.until > now }
     if isLate { lastStart = now }
     let silence = now - max(queue.connection.lastReceived, lastStart)
     if silence > Self.longestAbsence {
@@ -493,7 +448,7 @@ package final class RemoteNode {
     waitingTimer = loop.scheduleOutside(after: .nanoseconds(Self.longestWait)) { [weak self] in
       guard let self else { return }
       waitingTimer = nil
-      let waiting = leases.values.filter { $0.isWaiting || $0.share != nil }
+      let waiting = leases.values.filter { $0.state.isWaiting || $0.share != nil }
       if standsStill {
         let time = LuaVM.monotonicTime - Self.longestWait
         for lease in waiting { lease.withdraw(waitingSince: time) }
@@ -541,33 +496,26 @@ package final class RemoteNode {
   /// Ends the workers of a session once the cleanups of what they executed have ended, or their grace is over.
   private func close(_ session: RemoteSession, _ abandoned: [RemoteLease]) {
     let pool = session.pool
-    var isClosed = false
+    pool.onReport = nil
     closingPools += 1
-    let finish = { [self] in
-      if isClosed { return }
-      isClosed = true
+    loop.perform { [loop] in
+      // Not whether workers are busy: those are asleep whose ops, or cleanups, only wait.
+      _ = try await loop.retrying(for: session.settings.cleanupGrace) {
+        abandoned.contains { pool.has($0.number) } ? nil : ()
+      }
+    } then: { [self] _ in
       closingPools -= 1
       for lease in abandoned { lease.drop() }
       host.workerPools.ofSessions.removeAll { $0 === pool }
-      pool.onReport = nil
       pool.close()
       leaveIfDone()
     }
-    // Not whether workers are busy: those are asleep whose ops, or cleanups, only wait.
-    let isLeft = { [unowned pool] in abandoned.contains { pool.has($0.number) } }
-    if !isLeft() { return finish() }
-    pool.onReport = { [loop] in
-      // Not amid a report.
-      if !isLeft() { loop.enqueue(finish) }
-    }
-    _ = loop.scheduleOutside(after: session.settings.cleanupGrace, finish)
   }
 
   // MARK: The end
 
-  /// Takes no more jobs, and calls `then` once those that execute have ended.
-  package func leave(_ then: @escaping () -> Void) {
-    onLeft = then
+  /// Takes no more jobs, and ends once those that execute have ended.
+  func leave() {
     guard !isLeaving else { return }
     for puller in pullers.values { puller.stop() }
     info.isLeaving = true
@@ -577,7 +525,7 @@ package final class RemoteNode {
 
   /// Gives all jobs back to their scripts and ends, within a second: the script that it was started for has ended.
   package func leaveAtOnce() {
-    leave { [weak self] in self?.hasEnded = true }
+    leave()
     giveBack()
     _ = loop.scheduleOutside(after: .seconds(1)) { [weak self] in self?.hasEnded = true }
   }
@@ -585,7 +533,7 @@ package final class RemoteNode {
   /// Gives all jobs back to their scripts.
   func giveBack() {
     // First those that would begin.
-    for lease in leases.values where lease.isWaiting { lease.giveBack(Self.leaving) }
+    for lease in leases.values where lease.state.isWaiting { lease.giveBack(Self.leaving) }
     for lease in leases.values { lease.giveBack(Self.leaving) }
   }
 
@@ -603,14 +551,7 @@ package final class RemoteNode {
       files.close()
       queue.close()
       external.end()
-      onLeft.take()?()
+      hasEnded = true
     }
-  }
-}
-
-extension RemoteNode.Offer {
-  /// Refuses a text that doesn't have one to four tags.
-  package static func check(tags text: ByteString) throws(FlowError) {
-    if try RemoteTags(text).isEmpty { throw .usage("'\(text)' has no tag") }
   }
 }

@@ -20,8 +20,8 @@ final class RemoteNodeFiles {
   private let node: ByteString
   /// The folder of the cache; nil if the environment names none.
   private let folder: ByteString?
-  /// Made by the first job with files.
-  private var cache: FileCache?
+  /// The cache of that folder, made by the first job with files.
+  private let caches: OncePerKey<ByteString, FileCache>
   /// Contents that come; the value is whether the server has them.
   private let arriving: OncePerKey<ByteString, Bool>
 
@@ -32,13 +32,13 @@ final class RemoteNodeFiles {
     self.loop = loop
     self.node = node
     self.folder = folder
+    caches = OncePerKey(loop)
     arriving = OncePerKey(loop, keepsValues: false)
   }
 
   /// Removes the links of all jobs.
   func close() {
-    cache?.removeOwn()
-    cache = nil
+    if let folder { caches[folder]?.removeOwn() }
   }
 
   // MARK: Files that a job needs
@@ -49,55 +49,39 @@ final class RemoteNodeFiles {
     if needs.isEmpty { return links }
     let cache = try await openCache()
     links.folder = cache.makePath()
+    var isComplete = false
+    defer { if !isComplete { release(links) } }
     for need in needs {
       for file in need.files where links.paths[file.path] == nil {
-        do throws(FlowError) {
+        try await naming("can't get the file of <\(need.key)> on \(node)") {
           try await add(file, to: &links, cache)
-        } catch {
-          release(links)
-          throw error.with {
-            $0.message = "can't get the file of <\(need.key)> on \(node): \(error.message)"
-          }
         }
       }
     }
-    if links.missing.isEmpty { return links }
-    release(links)
-    return Links(missing: links.missing)
+    isComplete = links.missing.isEmpty
+    return isComplete ? links : Links(missing: links.missing)
   }
 
-  /// Removes what a job had.
-  func release(_ links: Links) {
-    guard let folder = links.folder else { return }
+  /// Removes what a job had, and temporary folders that its op has made.
+  func release(_ links: Links, _ folders: [ByteString] = []) {
+    if links.folder == nil, folders.isEmpty { return }
     loop.offload {
-      try? FileRemoval.remove(folder, recursive: true, Cancellation())
-    } then: { _ in
-    }
-  }
-
-  /// Removes temporary folders that ops have made.
-  func remove(_ folders: [ByteString]) {
-    if folders.isEmpty { return }
-    loop.offload {
+      if let folder = links.folder {
+        try? FileRemoval.remove(folder, recursive: true, Cancellation())
+      }
       for folder in folders { try? TemporaryPaths.shared.removeFolder(folder) }
     } then: { _ in
     }
   }
 
   private func openCache() async throws(FlowError) -> FileCache {
-    if let cache { return cache }
     guard let folder else {
       throw FlowError(
         .error, "\(node) has no folder for files: set XDG_CACHE_HOME or HOME there")
     }
-    let made = try await loop.onHelperThread { try FileCache(folder) }
-    if let cache {
-      // Another job was faster.
-      made.removeOwn()
-      return cache
+    return try await caches.value(folder) {
+      try await loop.onHelperThread { try FileCache(folder) }
     }
-    cache = made
-    return made
   }
 
   private func add(
@@ -177,14 +161,10 @@ final class RemoteNodeFiles {
     var sent: [RemoteGivenFile] = []
     for path in type.files(in: value) where own[path] == nil && !files.shared.contains(path) {
       let object: ByteString = "result-\(script)-\(ByteString.unique)"
-      do throws(FlowError) {
-        let info = try await objects.putFile(object, path)
-        sent.append(RemoteGivenFile(path: path, object: object, digest: info.digest))
-      } catch {
-        throw error.with {
-          $0.message = "can't send the file of <\(key)> from \(node): \(error.message)"
-        }
+      let info = try await naming("can't send the file of <\(key)> from \(node)") {
+        try await objects.putFile(object, path)
       }
+      sent.append(RemoteGivenFile(path: path, object: object, digest: info.digest))
     }
     return (value.replacingPaths(own), sent)
   }

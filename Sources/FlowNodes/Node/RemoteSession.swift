@@ -21,14 +21,13 @@ final class RemoteSession {
   var isAsking = false
 
   private let queue: RemoteQueue
-  /// A report that is sent at the end of the turn.
-  private struct Outgoing {
-    let bytes: [UInt8]
-    let isKept: Bool
-    let then: (Result<Void, FlowError>) -> Void
-  }
-
+  private typealias Outgoing = (
+    bytes: [UInt8], isKept: Bool, then: (Result<Void, FlowError>) -> Void
+  )
+  /// The reports that are sent at the end of the turn.
   private var reports: [Outgoing] = []
+  /// How many bytes these have.
+  private var size = 0
   /// How many bytes of reports are passed to the script now.
   private var passing = 0
   /// Until when the script gets reports by the stream only, because it had no time for others: on the system's clock.
@@ -62,27 +61,21 @@ final class RemoteSession {
   func report(
     _ bytes: [UInt8], isKept: Bool = false, then: @escaping (Result<Void, FlowError>) -> Void
   ) {
-    reports.append(Outgoing(bytes: bytes, isKept: isKept, then: then))
+    if size + bytes.count > Self.mostBytes { sendReports() }
+    size += bytes.count
+    reports.append((bytes, isKept, then))
     if reports.count == 1 { queue.connection.loop.enqueue { [self] in sendReports() } }
   }
 
   private func sendReports() {
-    var rest = reports[...]
-    reports = []
-    while !rest.isEmpty {
-      var size = 0
-      let part = rest.prefix {
-        size += $0.bytes.count
-        return size <= Self.mostBytes
-      }
-      let next = part.isEmpty ? rest.prefix(1) : part
-      rest = rest.dropFirst(next.count)
-      let isKept = next.contains { $0.isKept }
-      queue.connection.perform { [self] in
-        try await send(RemoteProtocol.bundle(next.map(\.bytes)), isKept: isKept)
-      } then: { result in
-        for report in next { report.then(result) }
-      }
+    if reports.isEmpty { return }
+    let next = reports
+    (reports, size) = ([], 0)
+    let isKept = next.contains { $0.isKept }
+    queue.connection.perform { [self] in
+      try await send(RemoteProtocol.bundle(next.map(\.bytes)), isKept: isKept)
+    } then: { result in
+      for report in next { report.then(result) }
     }
   }
 
