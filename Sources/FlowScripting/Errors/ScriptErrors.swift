@@ -446,7 +446,8 @@ extension FlowError {
         let quote = UInt8(ascii: "'")
         let parts = line.split(separator: quote, omittingEmptySubsequences: false)
         callee = parts.count == 3 ? ByteString(parts[1]) : nil
-      } else if let end = line.place(of: ": in ")?.lowerBound {
+      } else if line.first != UInt8(ascii: ":"), let end = line.place(of: ": in ")?.lowerBound {
+        // Code of this library has no name.
         let place = ByteString(line[..<end])
         return callee.map { "\(place), in \($0)" } ?? place
       }

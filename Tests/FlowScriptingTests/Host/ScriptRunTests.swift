@@ -6,6 +6,19 @@ import Testing
 
 @Suite("Scripts run by one call")
 struct ScriptRunTests {
+  @Test("A timeout within a function of the string library has the place of the script's call")
+  func placeInPattern() async {
+    let script = ScriptSource.text(
+      "\nlocal found = ('a'):rep(40):find(('a?'):rep(40) .. ('a'):rep(40) .. 'b')", name: "acme.lua"
+    )
+    let error = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(
+        script: script, permissions: .restricted, timeLimit: .milliseconds(20))
+    }
+    #expect(error?.kind == .timeout)
+    #expect(error?.place?.file == "acme.lua" && error?.place?.line == 2, "\(error as Any)")
+  }
+
   @Test("Data goes in, and results and the changed data come out")
   func dataGoesInAndResultsComeOut() async throws {
     let result = try await ScriptHost.run(
