@@ -218,6 +218,10 @@ let package = Package(
     .testTarget(
       // Of its own, because the stand-ins of other packages have names that FlowEngine has, too.
       name: "EcosystemTests", dependencies: ["FlowEngine"], swiftSettings: strictTests),
+    // Like a program of another package, it gets only the public API.
+    .testTarget(
+      name: "PublicAPITests", dependencies: ["FlowEngine"], packageAccess: false,
+      swiftSettings: strictTests),
     .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strictTests),
   ],
   cLanguageStandard: .gnu11,

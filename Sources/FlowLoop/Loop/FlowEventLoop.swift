@@ -320,6 +320,25 @@ public final class FlowEventLoop: ThreadConfined {
     return true
   }
 
+  /// Turns until a time has passed on the loop's clock, also when nothing else comes. A test goes forward by steps on a
+  /// virtual clock: all that is due by then has run.
+  ///
+  /// ```swift
+  /// let loop = FlowEventLoop(clock: VirtualClock())
+  /// let run = SleepOp(.seconds(60)).start(on: loop)
+  /// loop.turn(for: .seconds(59))
+  /// print(run.state)  // pending
+  /// loop.turn(for: .seconds(1))
+  /// print(run.state)  // succeeded
+  /// ```
+  public func turn(for duration: Duration) {
+    var isOver = false
+    let timer = schedule(after: duration) { isOver = true }
+    _ = turn(until: { isOver })
+    timer.cancel()
+    while timeSource.isVirtual, turn(mayBlock: false) == .worked {}
+  }
+
   /// Turns until nothing can come any more.
   public func runUntilIdle() {
     while turn(mayBlock: true) != .idle {}

@@ -19,7 +19,7 @@ internal import Synchronization
 /// them; a shutdown cancels them.
 public final class LoopThread: Sendable {
   /// How long work may last after the request to shut down, by default.
-  public static let defaultGrace: Duration = .seconds(30)
+  @usableFromInline package static let defaultGrace: Duration = .seconds(30)
 
   package let core: LoopThreadCore
 

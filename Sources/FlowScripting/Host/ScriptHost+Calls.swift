@@ -16,7 +16,8 @@ extension ScriptHost {
   ///
   /// Each call is a coroutine of its own: any number of calls wait at a time, and none waits for another one. Cancelling
   /// the calling task stops the function, also while it waits, with what it waits for; its cleanups run before the call
-  /// ends. A function that is busy is stopped by `ScriptCanceller` and by time limits.
+  /// ends. A function that is busy is stopped by `ScriptCanceller` and by time limits, such as the deadline of
+  /// `call(_:_:deadline:)`.
   ///
   /// - Parameters:
   ///   - function: The function.
@@ -43,6 +44,36 @@ extension ScriptHost {
   public nonisolated(nonsending) func call(
     _ function: LuaReference, _ arguments: [any LuaValueConvertible] = []
   ) async throws -> [LuaValue] {
+    try await call(function, arguments, time: nil)
+  }
+
+  /// Calls a Lua function, which may wait, and stops it at a deadline: also code that is busy, or that catches errors.
+  ///
+  /// ```swift
+  /// let results = try await host.call(function, ["apples", 3], deadline: .now.advanced(by: .seconds(2)))
+  /// ```
+  ///
+  /// Each call is a coroutine of its own, and none waits for another one. At the deadline what the function has started ends,
+  /// too. Its cleanups have the loop's grace period. On a loop with a virtual clock the deadline is so much later on that
+  /// clock as it is later than the present time.
+  ///
+  /// - Parameters:
+  ///   - function: The function.
+  ///   - arguments: The arguments, of any types that can be converted.
+  ///   - deadline: When it has to have ended.
+  /// - Returns: All its results.
+  /// - Throws: A `FlowError`: of kind `timeout` at the deadline, `cancelled` when the calling task was cancelled or the host
+  ///   was closed, otherwise what the function has raised.
+  public nonisolated(nonsending) func call(
+    _ function: LuaReference, _ arguments: [any LuaValueConvertible] = [],
+    deadline: ContinuousClock.Instant
+  ) async throws -> [LuaValue] {
+    try await call(function, arguments, time: ContinuousClock.now.duration(to: deadline))
+  }
+
+  private nonisolated(nonsending) func call(
+    _ function: LuaReference, _ arguments: [any LuaValueConvertible], time: Duration?
+  ) async throws -> [LuaValue] {
     loop.checkThread()
     let calls = try limitedCalls()
     let values = try arguments.map { try $0.luaValue(in: vm) }
@@ -55,6 +86,7 @@ extension ScriptHost {
     task.markObserved()
     // Code of a request that calls it in Swift.
     HostRequest.current?.adopt(task, self)
+    if let time { task.limit(to: time) }
     calls.open[id] = task
     defer {
       calls.open[id] = nil
@@ -72,8 +104,14 @@ extension ScriptHost {
   /// doesn't wait for continues without the deadline.
   ///
   /// ```swift
-  /// let results = try host.call(function, [.integer(7)], deadline: .now.advanced(by: .seconds(2)))
+  /// func double(_ function: LuaReference, in host: ScriptHost) throws -> [LuaValue] {
+  ///   try host.call(function, [.integer(7)], deadline: .now.advanced(by: .seconds(2)))
+  /// }
   /// ```
+  ///
+  /// This one is for code that isn't async: it runs the loop until the function has ended. A call that begins meanwhile on
+  /// the same thread, also by such code of another op or task, ends before this one can return; async code has calls that
+  /// are independent.
   ///
   /// The function runs as a coroutine: its cleanups have the loop's grace period after the stop. Only a
   /// function of C isn't interrupted, such as a pattern match in a state that isn't restricted. On a loop with a virtual clock the deadline

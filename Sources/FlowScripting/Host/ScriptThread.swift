@@ -1,10 +1,6 @@
 public import FlowEngine
 @_spi(Scripting) public import LuaVM
 
-/// The code that `ScriptThread.perform` runs.
-public typealias ScriptOperation<Success> =
-  nonisolated(nonsending) @Sendable (ScriptHost) async throws -> Success
-
 /// A script host on a thread of its own, for programs that use it from async code and several threads.
 ///
 /// ```swift
@@ -108,7 +104,7 @@ public final class ScriptThread: Sendable {
   /// - Returns: Its result.
   /// - Throws: As `LoopThread.perform`.
   public func perform<Success: Sendable>(
-    _ operation: @escaping ScriptOperation<Success>
+    _ operation: nonisolated(nonsending) @escaping @Sendable (ScriptHost) async throws -> Success
   ) async throws -> Success {
     let place = place
     return try await thread.perform { (_: FlowEventLoop) async throws -> Success in
@@ -160,7 +156,7 @@ extension LoopService {
   public convenience init(
     on scripts: ScriptThread, reason: some FlowText = "shutting down" as ByteString,
     grace: Duration = .zero,
-    _ operation: @escaping ScriptOperation<Void>
+    _ operation: nonisolated(nonsending) @escaping @Sendable (ScriptHost) async throws -> Void
   ) {
     self.init(
       on: scripts.thread.mailbox, of: scripts.thread, reason: reason.byteString, grace: grace,

@@ -32,11 +32,11 @@ public struct LuaConfiguration: Sendable {
   package var libraries: LuaLibraries
 
   /// Whether the collector runs in generational mode, like the stand-alone interpreter's.
-  public var generationalCollector: Bool
+  package var generationalCollector: Bool
 
   /// Whether the standard libraries ignore environment variables such as `LUA_PATH`; by default unless scripts have all
   /// permissions.
-  public var ignoresEnvironment: Bool
+  package var ignoresEnvironment: Bool
 
   /// Whether `load`, `loadfile`, `dofile`, `require` and `LuaVM.load` accept bytecode. Lua 5.4 doesn't check
   /// bytecode: a wrong one can end or take over the process. False by default; `flowlua` sets it, as
@@ -74,6 +74,10 @@ public struct LuaConfiguration: Sendable {
 
   /// A configuration; without arguments the stand-alone interpreter's, except that scripts can't
   /// load bytecode or end the process. See each property.
+  ///
+  /// With `generationalCollector` the collector runs in generational mode, like the stand-alone interpreter's. With
+  /// `ignoresEnvironment`, the default unless scripts have all permissions, the standard libraries ignore environment
+  /// variables such as `LUA_PATH`.
   public init(
     permissions: LuaPermissions = .trusted, memoryLimit: Int? = nil, instructionLimit: Int? = nil,
     loadsBytecode: Bool = false, refusesExit: Bool = true, allowsFinalizers: Bool? = nil,

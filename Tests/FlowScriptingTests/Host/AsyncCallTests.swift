@@ -124,6 +124,53 @@ struct AsyncCallTests {
     await scripts.shutdown()
   }
 
+  @Test("Calls with a deadline end when their own waits do")
+  func deadlines() async throws {
+    let scripts = try await thread()
+    let later = ContinuousClock.now.advanced(by: .seconds(3600))
+    let ends = try await scripts.perform { host -> [Int] in
+      var ends: [Int] = []
+      let tasks = try [1, 3, 2].map { n in
+        let function = try function(host, "rule")
+        return host.loop.task {
+          let results = try await host.call(function, [n], deadline: later)
+          #expect(results == [.integer(Int64(2 * n)), .string("second")])
+          ends.append(n)
+        }
+      }
+      for task in tasks { try await task.value }
+      return ends
+    }
+    #expect(ends == [1, 2, 3])
+    await scripts.shutdown()
+  }
+
+  @Test("A call ends at its deadline while it waits and while it is busy, and others continue")
+  func stops() async throws {
+    let scripts = try await thread()
+    try await scripts.perform { host in
+      let rule = try function(host, "rule")
+      let other = host.loop.task { try await host.call(rule, [5], as: Int.self) }
+      let chunks = [
+        "require('flow').sleep(1e6)", "while true do pcall(function() while true do end end) end",
+        "local flow = require 'flow' while true do pcall(flow.sleep, 1e6) end",
+      ]
+      for chunk in chunks {
+        let chunk = try host.vm.load(ByteString(chunk), name: "chunk")
+        let error = await #expect(throws: FlowError.self) {
+          try await host.call(chunk, deadline: .now.advanced(by: .milliseconds(20)))
+        }
+        #expect(error?.kind == .timeout)
+      }
+      let late = await #expect(throws: FlowError.self) {
+        try await host.call(rule, [1], deadline: .now.advanced(by: .seconds(-1)))
+      }
+      #expect(late?.kind == .timeout)
+      #expect(try await other.value == 10)
+    }
+    await scripts.shutdown()
+  }
+
   @Test("Calls that block the thread within each other are an error at some depth, and no crash")
   func nested() async throws {
     let scripts = try await thread()
@@ -131,11 +178,8 @@ struct AsyncCallTests {
       for _ in 0..<2_000 {
         group.addTask { () -> FlowError? in
           do {
-            return try await scripts.perform { host in
-              _ = try host.call(
-                function(host, "rule"), [.integer(1)], deadline: .now.advanced(by: .seconds(3600)))
-              return nil
-            }
+            try await scripts.perform { host in try callInPlace(host) }
+            return nil
           } catch { return error as? FlowError }
         }
       }
@@ -147,6 +191,12 @@ struct AsyncCallTests {
       })
     await scripts.shutdown()
   }
+}
+
+/// Calls a function that waits, in code that isn't async.
+private func callInPlace(_ host: ScriptHost) throws {
+  _ = try host.call(
+    function(host, "rule"), [.integer(1)], deadline: .now.advanced(by: .seconds(3600)))
 }
 
 private func function(_ host: ScriptHost, _ name: String) throws -> LuaReference {

@@ -108,6 +108,20 @@ public class Op {
     hasGives = declarations.hasGives
   }
 
+  /// The keys that it needs, with their types as they were declared: those that are checked before it is executed. A flow
+  /// that declares none has those of the op that is its only step.
+  ///
+  /// ```swift
+  /// for (key, type) in op.declaredNeeds { print("\(key): \(type)") }  // image: string
+  /// ```
+  public var declaredNeeds: [ByteString: ByteString] { Self.types(of: needs) }
+  /// The keys that it gives, with their types as they were declared; see `declaredNeeds`.
+  public var declaredGives: [ByteString: ByteString] { Self.types(of: gives) }
+
+  private static func types(of declarations: [Declaration]) -> [ByteString: ByteString] {
+    Dictionary(declarations.map { ($0.name, $0.type.name) }, uniquingKeysWith: { $1 })
+  }
+
   /// Declared inputs, in the order of their keys.
   package var needs: [Declaration] { declarations.needs }
   /// Declared outputs, in the order of their keys.

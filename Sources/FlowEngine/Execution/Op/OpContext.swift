@@ -141,8 +141,31 @@ public final class OpContext {
   /// The path of the op through all enclosing runs and groups: `publish/ShardsOp #2/CountOp #1`.
   public var path: ByteString { run.path(scope: scope, position: position) }
 
-  /// Whether the op is still running: neither settled nor ended.
-  package var isOpen: Bool { !isSettled }
+  /// Whether the op, or a cleanup of it, still executes. Setting values and logging have an effect only then, so a callback
+  /// that may come late asks before. On the loop's thread.
+  ///
+  /// ```swift
+  /// loop.schedule(after: .seconds(5)) {
+  ///   if context.isOpen { context.log("it takes longer than usual") }
+  /// }
+  /// ```
+  public var isOpen: Bool { !isSettled }
+
+  /// The time until this attempt, or a flow, group or run around it, times out, by the loop's clock; nil without a limit,
+  /// and not negative. On the loop's thread.
+  ///
+  /// A limit stops an op that waits. Code of Swift that is busy for long has to look at it:
+  ///
+  /// ```swift
+  /// for _ in 0..<1000 {
+  ///   if context.timeLeft == .zero { throw FlowError(.timeout, "no time for the rest") }
+  ///   save(image)
+  /// }
+  /// ```
+  public var timeLeft: Duration? {
+    let end = deadline
+    return end == .max ? nil : .nanoseconds(max(end - loop.now(), 0))
+  }
 
   /// Reports that the body waits for its turn elsewhere. That time doesn't count towards the op's
   /// own timeout.
@@ -241,9 +264,17 @@ public final class OpContext {
   }
 
   /// Starts no more items of the group that the op, or a flow around it, is executed for: those that execute end, and the
-  /// group succeeds. Returns whether there is such a group.
+  /// group succeeds. On the loop's thread.
+  ///
+  /// ```swift
+  /// let probe = Op("ProbeOp", needs: ["server": "string"]) { context in
+  ///   if try context.value("server", as: String.self) == "db1" { context.endGroup() }
+  /// }
+  /// ```
+  ///
+  /// - Returns: Whether there is such a group, and the op hasn't ended.
   @discardableResult
-  package func endGroup() -> Bool {
+  public func endGroup() -> Bool {
     guard let execution, isOpen else { return false }
     execution.loop.checkThread()
     return execution.endGroup()

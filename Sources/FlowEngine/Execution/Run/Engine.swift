@@ -378,7 +378,8 @@ extension LoopThread {
   /// - Throws: The error of the code, unchanged; a `FlowError` of kind `cancelled` when the thread shuts down
   ///   before the code ends, or has done so; `CancellationError` when the calling task is cancelled.
   public func perform<Success: Sendable>(
-    _ operation: @escaping LoopOperation<Success>
+    _ operation:
+      nonisolated(nonsending) @escaping @Sendable (FlowEventLoop) async throws -> Success
   ) async throws -> Success {
     if isShuttingDown { throw shutdownError }
     do {

@@ -1,14 +1,11 @@
-/// The work of an `async` op. It gets the context of its execution and always runs on the loop's
-/// thread, whatever it awaits in between.
-///
-/// The context mustn't move to another isolation; the compiler enforces that.
-public typealias AsyncOpBody = nonisolated(nonsending) (OpContext) async throws -> Void
+/// The work of an `async` op.
+package typealias AsyncOpBody = nonisolated(nonsending) (OpContext) async throws -> Void
 
 extension Op {
   /// Makes an op from an `async` Swift closure; an error it throws fails the op.
   ///
   /// The body starts at once, on the loop's thread, and returns to it after each `await`; while it
-  /// waits, the loop runs everything else. A stop of the op cancels the body's task: see
+  /// waits, the loop runs everything else. Its context mustn't move to another isolation; the compiler enforces that. A stop of the op cancels the body's task: see
   /// `Task.isCancelled` and `withTaskCancellationHandler`. A `CancellationError` ends the op as
   /// cancelled. In any case the op ends only when the body has ended.
   ///
@@ -33,7 +30,7 @@ extension Op {
     _ name: some FlowText, doc: (any FlowText)? = nil, needs: KeyValuePairs<String, String> = [:],
     gives: KeyValuePairs<String, String> = [:], primaryInput: (any FlowText)? = nil,
     primaryOutput: (any FlowText)? = nil, file: StaticString = #fileID, line: UInt = #line,
-    body: sending @escaping AsyncOpBody
+    body: nonisolated(nonsending) sending @escaping (OpContext) async throws -> Void
   ) {
     self.init(
       name: name, doc: doc, needs: Self.declarations(needs, file, line),

@@ -53,7 +53,7 @@ public final class LoopService: Sendable {
   public convenience init(
     on thread: LoopThread, reason: some FlowText = "shutting down" as ByteString,
     grace: Duration = .zero,
-    _ operation: @escaping LoopOperation<Void>
+    _ operation: nonisolated(nonsending) @escaping @Sendable (FlowEventLoop) async throws -> Void
   ) {
     self.init(on: thread.mailbox, of: thread, reason: reason.byteString, grace: grace, operation)
   }
@@ -68,7 +68,7 @@ public final class LoopService: Sendable {
   public convenience init(
     on mailbox: LoopMailbox, reason: some FlowText = "shutting down" as ByteString,
     grace: Duration = .zero,
-    _ operation: @escaping LoopOperation<Void>
+    _ operation: nonisolated(nonsending) @escaping @Sendable (FlowEventLoop) async throws -> Void
   ) {
     self.init(on: mailbox, of: nil, reason: reason.byteString, grace: grace, operation)
   }

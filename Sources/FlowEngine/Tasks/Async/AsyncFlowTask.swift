@@ -1,6 +1,6 @@
 /// The code of `FlowEventLoop.task`. It always runs on the loop's thread, whatever it awaits in
 /// between.
-public typealias AsyncTaskBody<Success> = nonisolated(nonsending) () async throws -> Success
+package typealias AsyncTaskBody<Success> = nonisolated(nonsending) () async throws -> Success
 
 extension FlowEventLoop {
   /// Runs async code as a task; on the loop's thread.
@@ -13,7 +13,7 @@ extension FlowEventLoop {
   /// - Returns: A task with the code's return value.
   @discardableResult
   public func task<Success>(
-    _ body: @escaping AsyncTaskBody<Success>
+    _ body: nonisolated(nonsending) @escaping () async throws -> Success
   ) -> FlowTask<Success> {
     checkThread()
     let task = AsyncFlowTask<Success>(on: self)

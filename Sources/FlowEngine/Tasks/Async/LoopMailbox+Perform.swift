@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// The code that `LoopMailbox.perform` runs on a loop's thread.
-public typealias LoopOperation<Success> =
+package typealias LoopOperation<Success> =
   nonisolated(nonsending) @Sendable (FlowEventLoop) async throws -> Success
 
 extension LoopMailbox {
@@ -22,7 +22,8 @@ extension LoopMailbox {
   /// - Throws: The error of the code; `CancellationError` when the loop is shut down or released
   ///   before the code ends.
   public func perform<Success: Sendable>(
-    _ operation: @escaping LoopOperation<Success>
+    _ operation:
+      nonisolated(nonsending) @escaping @Sendable (FlowEventLoop) async throws -> Success
   ) async throws -> Success {
     let call = MailboxCall()
     // A loop that sleeps stays alive because of it; released with the call's last reference.
