@@ -95,13 +95,19 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
       }
     }
     if wait.isReady {
-      loop.enqueue(self)
+      enqueue(after: (wait as? TurnWait)?.rounds ?? 0)
     } else {
       wait.waiter = self
     }
   }
 
   override func waitIsReady() { loop.enqueue(self) }
+
+  /// Continues after what is ready now and, so many times, what that makes ready.
+  private func enqueue(after rounds: Int) {
+    if rounds == 0 { return loop.enqueue(self) }
+    loop.enqueue { [self] in enqueue(after: rounds - 1) }
+  }
 
   /// Raises an error at the wait, and at all later ones. A coroutine that ignores the error is
   /// closed after the grace period, even if it is busy.
@@ -115,8 +121,8 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
       ? error.located(by: host.vm.traceback(of: coroutine)) : error
     ending.cancellation = error
     ending.graceEnd = LuaVM.monotonicTime.later(by: unwindTime(of: error))
-    if wait is TurnWait, !isRunning {
-      let isOver = host.codeWatch?.isStopped(owner) == true
+    if let turn = wait as? TurnWait, !isRunning {
+      let isOver = turn.isForCancellation || host.codeWatch?.isStopped(owner) == true
       ending.graceEnd = min(
         ending.graceEnd, LuaVM.monotonicTime.later(by: isOver ? 0 : host.busyGrace))
       return
@@ -294,10 +300,18 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
 
 /// The wait of busy code that lets others run: it is over at once.
 final class TurnWait: LuaWait {
-  override init() {
+  /// Whether what runs meanwhile learns that its caller is cancelled, and may stop the code.
+  let isForCancellation: Bool
+
+  init(isForCancellation: Bool = false) {
+    self.isForCancellation = isForCancellation
     super.init()
     ready()
   }
+
+  /// How often what is ready runs before the code continues: a cancellation passes from the call to its Swift task, and
+  /// from that to the run which it waits for.
+  var rounds: Int { isForCancellation ? 8 : 0 }
 
   override var subject: String { "turn" }
 }

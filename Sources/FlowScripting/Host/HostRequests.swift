@@ -40,7 +40,7 @@ extension ScriptHost {
   /// ```
   ///
   /// Cancelling the calling task, or the one that has called `perform`, stops this request alone, also while its code is
-  /// busy. Its cleanups run. Code that is busy for more than 10 milliseconds lets other requests run now and then.
+  /// busy. Its cleanups run. Runs that Swift code of the request starts end with it, too. Code that is busy for more than 10 milliseconds lets other requests run now and then.
   ///
   /// - Parameters:
   ///   - op: The op, flow or machine.
@@ -158,6 +158,12 @@ final class HostRequests: HostService, CodeWatch {
   init(_ host: ScriptHost) {
     self.host = host
     turns = RequestTurns(host.vm.attention)
+    host.loop.adoptsRun = { [weak self] in self?.adopt($0) }
+  }
+
+  /// Makes a run that Swift code has started alone belong to the request that the code belongs to.
+  private func adopt(_ run: Run) {
+    (HostRequest.current ?? active)?.adopt(run, host)
   }
 
   fileprivate func makeGlobals() throws -> LuaReference {
@@ -237,10 +243,12 @@ final class HostRequests: HostService, CodeWatch {
     owner.outermostRun.flatMap { open[$0.id] }?.isStopped == true
   }
 
-  /// Lets the running code wait if it is busy for long.
-  func giveTurn() {
-    guard turns.take(), active != nil, !host.executesCleanup else { return }
-    host.vm.pause(at: TurnWait())
+  /// Lets the running code wait if it is busy for long; returns whether it belongs to a request.
+  func giveTurn() -> Bool {
+    let isDue = turns.take()
+    guard active != nil else { return false }
+    if isDue, !host.executesCleanup { host.vm.pause(at: TurnWait()) }
+    return true
   }
 
   /// Stops the requests that were cancelled.
@@ -272,6 +280,7 @@ final class HostRequests: HostService, CodeWatch {
 
   func hostWillClose(_ host: ScriptHost) {
     turns.close()
+    host.loop.adoptsRun = nil
     host.vm.use(nil)
     host.codeWatch = nil
     (active, globals) = (nil, nil)

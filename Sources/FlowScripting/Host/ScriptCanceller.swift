@@ -22,6 +22,8 @@ public final class ScriptCanceller: @unchecked Sendable {
   private var request: FlowError?
   /// Whether the host has to look which of its requests were cancelled.
   private var hasNotice = false
+  /// Whether busy code has to let others run.
+  private var wantsTurn = false
   /// Set while the host is open. Called with the lock held: `detach` takes it away before the state is
   /// released, and the call only sends a signal.
   private var attention: LuaAttention?
@@ -68,13 +70,19 @@ public final class ScriptCanceller: @unchecked Sendable {
   }
 
   /// Lets the host look which of its requests were cancelled, soon.
-  func notice() {
+  ///
+  /// - Parameter turns: Whether code that is busy lets other code run.
+  func notice(turns: Bool = false) {
     wake(
       monitor.locked {
         hasNotice = true
+        if turns { wantsTurn = true }
         return mailbox
       })
   }
+
+  /// Whether the host has to look. Called with the lock held.
+  private var isPending: Bool { request != nil || hasNotice || wantsTurn }
 
   private func wake(_ mailbox: LoopMailbox?) {
     // For a host that waits.
@@ -84,8 +92,15 @@ public final class ScriptCanceller: @unchecked Sendable {
     call()
   }
 
-  /// Takes the notice.
-  func takeNotice() { monitor.locked { hasNotice = false } }
+  /// Takes the notice; returns whether busy code has to let others run. It is asked again until it has, because there is code
+  /// that can't.
+  func takeNotice(isInCode: Bool) -> Bool {
+    monitor.locked {
+      hasNotice = false
+      if !isInCode { wantsTurn = false }
+      return wantsTurn
+    }
+  }
 
   /// The host, if its mailbox is this one; on its thread. A later host may run on another one.
   private func host(of mailbox: LoopMailbox) -> ScriptHost? {
@@ -95,7 +110,7 @@ public final class ScriptCanceller: @unchecked Sendable {
   /// Signals the host, if it is there, until it has taken the cancellation.
   private func call() {
     monitor.locked {
-      guard let attention, request != nil || hasNotice else { return }
+      guard let attention, isPending else { return }
       attention.call()
       if repetition == nil { repeatCall(after: Self.firstInterval) }
     }
@@ -111,12 +126,14 @@ public final class ScriptCanceller: @unchecked Sendable {
 
   private func callAgain(after interval: Int64) {
     monitor.locked {
-      guard let attention, request != nil || hasNotice else {
+      guard let attention, isPending else {
         repetition = nil
         return
       }
       attention.call()
-      repeatCall(after: min(interval * 2, Self.lastInterval))
+      // Code that can't let others run, such as a function that C calls, soon returns to code that can.
+      let longest = wantsTurn ? Self.firstInterval : Self.lastInterval
+      repeatCall(after: min(interval * 2, longest))
     }
   }
 
@@ -159,6 +176,7 @@ public final class ScriptCanceller: @unchecked Sendable {
       isTaken = false
       request = nil
       hasNotice = false
+      wantsTurn = false
     }
   }
 
@@ -277,10 +295,12 @@ extension ScriptHost {
   /// - Parameter isInCode: Whether the state's code is executing, and has called this between two of its
   ///   instructions.
   func takeCancellation(isInCode: Bool) {
-    existing(ScriptLimits.self)?.canceller?.takeNotice()
+    let wantsTurn = existing(ScriptLimits.self)?.canceller?.takeNotice(isInCode: isInCode) == true
     let requests = existing(HostRequests.self)
     requests?.stopCancelled(isInCode: isInCode)
-    if isInCode { requests?.giveTurn() }
+    if isInCode, requests?.giveTurn() != true, wantsTurn, !executesCleanup {
+      vm.pause(at: TurnWait(isForCancellation: true))
+    }
     guard let error = takeCancellation() else { return }
     if loop.pendingTaskCount > 0 { events.onCancellation?(true) }
     stopTasks(error)

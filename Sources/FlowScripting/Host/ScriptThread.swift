@@ -90,7 +90,8 @@ public final class ScriptThread: Sendable {
 
   /// Runs code on the thread with the host, and returns its result; for any Swift task.
   ///
-  /// Cancelling the calling task cancels the code, but not a script that is busy: `cancel` does that.
+  /// Cancelling the calling task cancels the code. A script that is busy lets it run then, so that it can stop the script,
+  /// as `value(cancelsTask: true)` of a run does; a busy main chunk and cleanups don't, which `cancel` stops.
   ///
   /// ```swift
   /// let scripts = try await ScriptThread(name: "scripts")
@@ -106,9 +107,11 @@ public final class ScriptThread: Sendable {
   public func perform<Success: Sendable>(
     _ operation: nonisolated(nonsending) @escaping @Sendable (ScriptHost) async throws -> Success
   ) async throws -> Success {
-    let place = place
-    return try await thread.perform { (_: FlowEventLoop) async throws -> Success in
+    let (place, canceller) = (place, canceller)
+    return try await thread.perform { (loop: FlowEventLoop) async throws -> Success in
       guard let host = place.host else { throw CancellationError() }
+      let watch = loop.watchCaller { canceller.notice(turns: true) }
+      defer { watch?.end() }
       return try await operation(host)
     }
   }

@@ -70,6 +70,13 @@ struct HostRequestCodeTests {
     run_in_run = leaving(function()
       flow.op("MiddleOp", function() inner_start:start() probe() end):start()
     end)
+    started = op(function() op(probe):start() end)
+    started_alone = leaving(function() op(probe):start() end)
+    started_and_run = op(function() op(probe):run() end)
+    swift_start = leaving(function() start(op(probe)) end)
+    swift_op_start = op(function(ctx) ctx:execute(flow.ops.StartOp) end)
+    swift_async_start = op(function(ctx) ctx:execute(flow.ops.AwaitOp) end)
+    started_by_swift = op(probe)
     graph_op = flow.graph("graph"):add(op(probe))
     graph_when = flow.graph("graph"):add(PlainOp, { when = probing })
     executed = op(function(ctx) ctx:execute(op(probe)) end)
@@ -88,7 +95,8 @@ struct HostRequestCodeTests {
   static let kinds = [
     "spawn", "task_at_once", "continuation", "nested_task", "cleanup", "retry_when", "retry_delay",
     "needs", "gives", "will_start", "did_finish", "inner_will_start", "inner_did_finish",
-    "run_of_task", "run_of_callback", "run_in_run", "graph_op",
+    "run_of_task", "run_of_callback", "run_in_run", "started", "started_alone", "started_and_run",
+    "swift_start", "swift_op_start", "swift_async_start", "graph_op",
     "graph_when", "executed", "limited", "case", "iterated", "label", "stop_when",
     "label_of_iterator", "swift_call", "swift_call_in_time",
   ]
@@ -109,6 +117,19 @@ struct HostRequestCodeTests {
         _ = try host.call(function, deadline: .now.advanced(by: .seconds(600)))
       }
       try vm.setGlobal("back_in_time", .reference(backInTime))
+      let start = try vm.makeFunction("start") { [unowned host] (value: LuaValue) in
+        host.op(in: value)?.start(on: host.loop)
+      }
+      try vm.setGlobal("start", .reference(start))
+      let owner = OwnHost(host: host)
+      host.register(
+        Op("StartOp") { [unowned host] context in
+          try context.start(host.op(named: "started_by_swift"))
+        })
+      host.register(
+        Op("AwaitOp") { context in
+          _ = try await owner.host.op(named: "started_by_swift").start(on: context.loop).value
+        })
       try vm.call(vm.load(Self.code, name: "kinds.lua"), as: Void.self)
     }
   }
@@ -216,6 +237,12 @@ struct HostRequestCodeTests {
     }
     await scripts.shutdown()
   }
+}
+
+/// The host that an op of its own uses.
+// Unchecked: only the thread of the host executes the op, which the compiler doesn't know.
+private struct OwnHost: @unchecked Sendable {
+  unowned let host: ScriptHost
 }
 
 private func setMode(_ mode: String, _ host: ScriptHost) throws {

@@ -44,6 +44,40 @@ struct ScriptThreadTests {
     await scripts.shutdown()
   }
 
+  @Test(
+    "A cancelled caller stops the run that it awaits, also while its code is busy",
+    arguments: ["", "flow.sleep(0.001)", "table.sort({ 1, 2, 3, 4 }, function() count() end)"])
+  func aCancelledCallerStopsABusyRun(_ before: String) async throws {
+    let (began, beginning) = AsyncStream<Void>.makeStream()
+    let scripts = try await ScriptThread(permissions: .restricted) { host in
+      let count = try host.vm.makeFunction("count") { beginning.finish() }
+      try host.vm.setGlobal("count", .reference(count))
+      let code = """
+        local flow = require "flow"
+        BusyOp = flow.op("BusyOp", function()
+          \(before)
+          count()
+          local function first() return false end
+          while true do
+            pcall(function() for i = 1, 100000 do table.sort({ 1, 2, i }, first) end end)
+          end
+        end)
+        """
+      try host.vm.call(host.vm.load(ByteString(code), name: "busy.lua"), as: Void.self)
+    }
+    let task = Task {
+      try await scripts.perform { host in
+        let run = try host.op(named: "BusyOp").start(on: host.loop)
+        _ = try await run.value(cancelsTask: true)
+      }
+    }
+    for await _ in began {}
+    task.cancel()
+    let error = await #expect(throws: FlowError.self) { try await task.value }
+    #expect(error?.kind == .cancelled)
+    await scripts.shutdown()
+  }
+
   @Test("os.exit raises, and the process continues")
   func osExitRaises() async throws {
     let scripts = try await ScriptThread()

@@ -17,6 +17,7 @@ final class Engine: WorkScheduler {
   var runWatch: (any RunWatch)?
   var trace: TraceContext?
   var codeContext: (() -> OpContext?)?
+  var adoptsRun: ((Run) -> Void)?
   var errorMapper: ((any Error) -> FlowError)?
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
   /// Runs that haven't concluded.
@@ -213,6 +214,12 @@ extension FlowEventLoop {
   package var codeContext: (() -> OpContext?)? {
     get { engine.codeContext }
     set { engine.codeContext = newValue }
+  }
+  /// Called with each run that Swift code starts alone, before anything of it is executed, for a front end to which that
+  /// code may belong; nil for none.
+  package var adoptsRun: ((Run) -> Void)? {
+    get { engine.adoptsRun }
+    set { engine.adoptsRun = newValue }
   }
   /// Whether ops are executing below on the stack.
   package var isExecuting: Bool { engine.isExecuting }

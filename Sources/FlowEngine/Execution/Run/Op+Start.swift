@@ -47,7 +47,7 @@ extension OpConvertible {
   ) -> Run {
     makeOp().start(
       on: loop, data: data.entries, name: name?.byteString, sinks: sinks, trace: trace, owner: nil,
-      file: file, line: line)
+      adopt: loop.adoptsRun, file: file, line: line)
   }
 }
 

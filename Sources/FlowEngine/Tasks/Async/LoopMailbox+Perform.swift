@@ -42,9 +42,9 @@ extension LoopMailbox {
         if !isPosted { answer.give(.failure(CancellationError())) }
       }
     } onCancel: {
-      // The loop may be busy.
-      call.notifyWatches()
       post { _ in call.cancel() }
+      // The loop may be busy: code that lets it take a turn has what was posted.
+      call.notifyWatches()
     }
   }
 }
