@@ -55,11 +55,6 @@ static void let_others_run(lua_State *L, bool is_in_code) {
 /// How many nanoseconds a text for the host may take from a request on.
 static const int64_t hurried = 100000000;
 
-/// Whether the host needs a text from the running code.
-static bool runs_own_text(const flowlua_state *state) {
-  return state->own_text != NULL && flowlua_activity(state) == state->own_text;
-}
-
 void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
   flowlua_state *state = state_of(L);
   // Like the stand-alone interpreter, this interrupts a C function when it returns, or calls
@@ -71,7 +66,7 @@ void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
       return;
     // For a signal, or a stale one: what it was meant for is over.
     flowlua_restore_hook(state, L);
-    if (runs_own_text(state) && flowlua_has_request(state)) {
+    if (state->own_text != NULL && flowlua_has_request(state)) {
       // The host, which needs the text, handles the requests.
       if (flowlua_has_requested(state, FLOWLUA_INTERRUPT | FLOWLUA_TERMINATE))
         flowlua_watch(state, state->own_text, -hurried, 0);

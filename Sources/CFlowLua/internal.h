@@ -256,6 +256,10 @@ struct flowlua_state {
   /// The coroutine that makes a text for the host, and how many were cut; see own_text.c.
   flowlua_coroutine *own_text;
   int32_t cut_texts;
+  /// Whether the wait that begins is one of such a coroutine.
+  bool waits_for_text;
+  /// Whether no text may wait, until one has ended by itself.
+  bool refuses_text_waits;
   // Memory.
   size_t memory_used;
   /// A new block comes from malloc, without another look, while less than this is used with it; see
@@ -640,6 +644,11 @@ void flowlua_forget_failure(flowlua_coroutine *coroutine);
 bool flowlua_signal_owner(flowlua_state *state);
 /// Says that a coroutine, which is watched and about to run, belongs to the one that executes now.
 void flowlua_mark_call(flowlua_state *state, flowlua_coroutine *coroutine);
+/// As `flowlua_begin_enclosure`, of a coroutine that is watched and that runs next, and its end.
+void flowlua_begin_enclosure_of(flowlua_state *state, flowlua_coroutine *coroutine);
+void flowlua_end_enclosure_of(flowlua_state *state, flowlua_coroutine *coroutine);
+/// Whether what a coroutine has called belongs to it.
+bool flowlua_encloses(const flowlua_coroutine *coroutine);
 void flowlua_stop_enclosed(flowlua_state *state);
 void flowlua_begin_grace(flowlua_coroutine *coroutine);
 void flowlua_end_grace(flowlua_coroutine *coroutine);

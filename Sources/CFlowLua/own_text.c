@@ -1,22 +1,32 @@
 // The text that a value of a script gives itself, where the host needs one: in a log line, in a message. Its
 // `__tostring` runs as a coroutine of its own for a limited time, because the host may ask after the code that could
 // be stopped has ended.
+#include <time.h>
+
 #include "internal.h"
 
-static const int64_t millisecond = 1000000;
+static const int64_t millisecond = 1000000, second = 1000000000;
 
 enum {
-  /// How many milliseconds a text may take. Each that was cut halves them for the next one, so that many of them don't
-  /// keep the host.
+  /// How many milliseconds a text may take, without its waits. Each that was cut halves them for the next one, so that many
+  /// of them don't keep the host.
   LONGEST = 1000,
   MOST_HALVED = 6,
   /// How many it may take if a signal has requested something before; see also hooks.c.
   HURRIED = 1,
 };
 
-static int64_t time_limit(flowlua_state *state) {
+static int64_t now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * second + time.tv_nsec;
+}
+
+/// How many nanoseconds a text may take of those that are left to it, from now on.
+static int64_t time_limit(flowlua_state *state, int64_t left) {
   bool is_awaited = flowlua_has_requested(state, FLOWLUA_INTERRUPT | FLOWLUA_TERMINATE);
-  return (is_awaited ? HURRIED : LONGEST >> state->cut_texts) * millisecond;
+  int64_t most = is_awaited ? HURRIED * millisecond : left;
+  return most < left ? most : left > 0 ? left : 1;
 }
 
 /// Runs a coroutine that makes a text; returns its status, and how many results it has.
@@ -24,19 +34,26 @@ static int32_t run(flowlua_state *state, flowlua_coroutine *text, int32_t *resul
   flowlua_coroutine *outer = state->own_text;
   // The message handler, the function and the value.
   int32_t count = 3;
+  int64_t left = (LONGEST >> state->cut_texts) * millisecond;
   while (true) {
-    if (!flowlua_watch(state, text, -time_limit(state), 0)) return FLOWLUA_STOPPED;
+    if (!flowlua_watch(state, text, -time_limit(state, left), 0)) return FLOWLUA_STOPPED;
     flowlua_mark_call(state, text);
-    // A stop of the code that needs the text stops this, too.
+    int64_t began = now();
+    // A stop of the code that needs the text stops this, too, and a stop of this all that it has called.
     flowlua_coroutine *enclosing = flowlua_begin_enclosure(state);
+    flowlua_begin_enclosure_of(state, text);
     state->own_text = text;
     int32_t status = flowlua_coroutine_run(state, text, count, result_count);
-    state->own_text = outer;
+    flowlua_end_enclosure_of(state, text);
     if (enclosing != NULL) flowlua_end_enclosure(state, enclosing);
+    if (status == FLOWLUA_PARKED) {
+      // The time that it waits doesn't count.
+      left -= now() - began;
+      flowlua_unwatch(text);
+      flowlua_wait_in_place(state, state->parked_wait);
+    }
+    state->own_text = outer;
     if (status != FLOWLUA_PARKED) return status;
-    // The time that it waits doesn't count.
-    flowlua_unwatch(text);
-    flowlua_wait_in_place(state, state->parked_wait);
     count = 0;
   }
 }
@@ -52,6 +69,7 @@ static int32_t call(lua_State *L) {
   int32_t count = 0;
   int32_t status = run(state, text, &count);
   bool has_finished = status == FLOWLUA_FINISHED;
+  if (has_finished) state->refuses_text_waits = false;
   if (has_finished && count > 0) lua_settop(text->L, lua_gettop(text->L) - count + 1);
   bool has_value = (has_finished && count > 0) || status == FLOWLUA_FAILED;
   if (has_value) lua_xmove(text->L, L, 1);

@@ -153,9 +153,28 @@ void flowlua_close_stopped(flowlua_state *state, lua_State *co) {
 
 /// Waits where the running coroutine can't yield.
 void flowlua_wait_in_place(flowlua_state *state, void *wait) {
+  // Other code that runs meanwhile isn't a part of a text.
+  flowlua_coroutine *text = state->own_text;
+  bool encloses = text != NULL && flowlua_encloses(text);
+  if (encloses) flowlua_end_enclosure_of(state, text);
+  state->own_text = NULL;
+  state->waits_for_text = text != NULL;
   state->callbacks.pump(state, wait);
+  state->waits_for_text = false;
+  state->own_text = text;
+  if (encloses) flowlua_begin_enclosure_of(state, text);
   // Others may have used another state meanwhile.
   flowlua_current = state;
+}
+
+void flowlua_refuse_text_waits(flowlua_state *state) { state->refuses_text_waits = true; }
+
+bool flowlua_refuses_text_waits(const flowlua_state *state) { return state->refuses_text_waits; }
+
+bool flowlua_take_text_wait(flowlua_state *state) {
+  bool waits = state->waits_for_text;
+  state->waits_for_text = false;
+  return waits;
 }
 
 bool flowlua_take_flag(lua_State *co, uintptr_t flag) {

@@ -87,7 +87,7 @@ static bool read_result(flowlua_state *state, lua_State *co, flowlua_start *star
   return true;
 }
 
-int32_t flowlua_start_function(flowlua_state *state, flowlua_start *start) {
+int32_t flowlua_prepare_function(flowlua_state *state, flowlua_start *start) {
   flowlua_coroutine *coroutine = flowlua_coroutine_take(state);
   int32_t status =
       coroutine != NULL ? push_call(state, coroutine, start) : (int32_t)FLOWLUA_NO_MEMORY;
@@ -105,8 +105,15 @@ int32_t flowlua_start_function(flowlua_state *state, flowlua_start *start) {
   coroutine->handle_generation = start->generation;
   start->coroutine = coroutine;
   bool has_handle = start->handle != FLOWLUA_HANDLE_NONE;
-  status = flowlua_coroutine_run(
-      state, coroutine, start->bound_count + start->count + 2 + has_handle, &start->result_count);
+  start->pushed = start->bound_count + start->count + 2 + has_handle;
+  return LUA_OK;
+}
+
+int32_t flowlua_start_function(flowlua_state *state, flowlua_start *start) {
+  int32_t status = flowlua_prepare_function(state, start);
+  if (status != LUA_OK) return status;
+  flowlua_coroutine *coroutine = start->coroutine;
+  status = flowlua_coroutine_run(state, coroutine, start->pushed, &start->result_count);
   if (status == FLOWLUA_FINISHED && read_result(state, coroutine->L, start)) {
     flowlua_recycle(state, coroutine);
     return FLOWLUA_RETURNED;

@@ -489,6 +489,32 @@ void flowlua_end_enclosure(flowlua_state *state, flowlua_coroutine *coroutine) {
   flowlua_arm_stop(state->running);
 }
 
+void flowlua_begin_enclosure_of(flowlua_state *state, flowlua_coroutine *coroutine) {
+  pthread_mutex_lock(&lock);
+  coroutine->watch->encloses = true;
+  pthread_mutex_unlock(&lock);
+  state->enclosure_count += 1;
+}
+
+void flowlua_end_enclosure_of(flowlua_state *state, flowlua_coroutine *coroutine) {
+  pthread_mutex_lock(&lock);
+  coroutine->watch->encloses = false;
+  bool is_asked = asked_enclosure(state) != NULL;
+  pthread_mutex_unlock(&lock);
+  state->enclosure_count -= 1;
+  // A stop of this one is over; those around it may be stopped, too.
+  if (state->enclosure_count == 0 || atomic_load(&coroutine->stop) != 0)
+    state->enclosure_stopped = is_asked;
+  flowlua_take_request(state, FLOWLUA_STOP);
+  if (!state->enclosure_stopped) return;
+  atomic_fetch_or(&state->requests, FLOWLUA_STOP);
+  flowlua_arm_stop(state->running);
+}
+
+bool flowlua_encloses(const flowlua_coroutine *coroutine) {
+  return coroutine->watch != NULL && coroutine->watch->encloses;
+}
+
 /// Stops the coroutines that a stopped one encloses; the time that they take to end counts into the grace of that
 /// one.
 void flowlua_stop_enclosed(flowlua_state *state) {

@@ -454,6 +454,11 @@ int32_t flowlua_push_protected(flowlua_state *_Nonnull state, const flowlua_valu
 int32_t flowlua_tostring(flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value);
 /// As flowlua_tostring, for the host: it takes a second at most, and then fails. [-0, +1, -]
 int32_t flowlua_text(flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value);
+/// Whether the wait that begins now is one of such a text; asked once for each.
+bool flowlua_take_text_wait(flowlua_state *_Nonnull state);
+/// Says that no such text may wait, until one has ended by itself: a signal has ended the wait of one.
+void flowlua_refuse_text_waits(flowlua_state *_Nonnull state);
+bool flowlua_refuses_text_waits(const flowlua_state *_Nonnull state);
 /// Appends a value as a log line shows it: tables as {1, 2, a = 3} with sorted keys and without
 /// metamethods but `__tostring` and `__name`, at most `limit` characters. [-0, +1, -]
 int32_t flowlua_render(
@@ -977,6 +982,8 @@ typedef struct flowlua_start {
   int64_t grace;
   // Afterwards.
   flowlua_coroutine *_Nullable coroutine;
+  /// How many values `flowlua_prepare_function` has given to it.
+  int32_t pushed;
   int32_t result_count;
   /// Of FLOWLUA_RETURNED: the first result, nil when it isn't wanted. A table is a reference, 0 when
   /// memory ran out, or FLOWLUA_ARGUMENT with the index of the argument, from 0.
@@ -991,6 +998,9 @@ enum { FLOWLUA_RETURNED = 5 };
 /// Runs a function up to its first wait, in one call: FLOWLUA_RETURNED, another state of its `coroutine`,
 /// or FLOWLUA_NO_ROOM or FLOWLUA_NO_MEMORY when it couldn't be started.
 int32_t flowlua_start_function(flowlua_state *_Nonnull state, flowlua_start *_Nonnull start);
+/// Makes the coroutine of a function, which `flowlua_coroutine_run` runs with the values that were given to it: LUA_OK,
+/// or as above.
+int32_t flowlua_prepare_function(flowlua_state *_Nonnull state, flowlua_start *_Nonnull start);
 
 /// A function that puts its first argument into a userdata with a mark, which isn't 0. Protected.
 /// [-0, +1, -]

@@ -316,6 +316,35 @@ final class TurnWait: LuaWait {
   override var subject: String { "turn" }
 }
 
+/// A function that the engine has called in place, and that hasn't ended.
+final class FunctionInPlace {
+  private let check: CheckingExecution
+  /// Its coroutine while it executes; nil while it waits.
+  var coroutine: RunningCoroutine?
+  /// Why the execution is stopped that needs it, and when it is stopped itself because of that.
+  private(set) var stopError: FlowError?
+  private var graceEnd = Int64.max
+
+  /// Whether a stop means that the time of the execution is over.
+  var expires: Bool { stopError == nil && check.deadline != .max }
+
+  init(_ check: CheckingExecution) { self.check = check }
+
+  /// Has it stopped when its time is over, if it executes: it has a moment after a stop, as the code of an op has.
+  func limit(_ host: ScriptHost) {
+    if stopError == nil, let error = check.stopError {
+      stopError = error
+      let grace = coroutine == nil ? host.loop.gracePeriod.clampedNanoseconds : host.busyGrace
+      graceEnd = LuaVM.monotonicTime.later(by: error.limit != nil ? Fiber.unwindTime : grace)
+    }
+    let limit = min(host.watchDeadline(check.deadline), graceEnd)
+    if limit != .max, let coroutine {
+      host.vm.watch(
+        coroutine, deadline: limit, grace: host.closeGrace(of: FiberOwner.check(check)))
+    }
+  }
+}
+
 extension Fiber: ExecutingCode {
   var whereItWaits: ByteString? {
     // Without a wait it has returned just now, and may be released.
@@ -440,7 +469,11 @@ extension ScriptHost {
         ? owner.expire().located(by: traceback)
         : FlowError(.error, "stopped", op: owner.opName)
     case .failed(let coroutine):
-      let raised = flowError(of: vm.failure(coroutine), op: owner.opName)
+      var failure = vm.failure(coroutine)
+      if failure.position.isEmpty, case .task(let code) = owner {
+        failure.error = located(failure.error, atStartOf: code)
+      }
+      let raised = flowError(of: failure, op: owner.opName)
       error = codeWatch?.error(raised, of: owner) ?? raised
       run(owner) { vm.release(coroutine, finished: false) }
     case .yielded(let coroutine):
@@ -449,6 +482,15 @@ extension ScriptHost {
       run(owner) { vm.release(coroutine, finished: false) }
     }
     return .ended(.failed(error))
+  }
+
+  /// The message of a function of C, which a task has called, names no line: it gets that of the task's start.
+  private func located(_ error: any Error, atStartOf code: ScriptTask) -> any Error {
+    guard let raised = error as? LuaError, case .string(let text)? = raised.value,
+      text != LuaVM.memoryError, code.origin != 0
+    else { return error }
+    let message = "\(vm.text(ofOrigin: code.origin)): \(text)"
+    return LuaError(raised.code, value: .string(message), message: message)
   }
 
   /// Runs a function as a coroutine that may wait. Its owner is notified once of the outcome,

@@ -151,19 +151,21 @@ extension ScriptHost {
         Result { try callAsTask(function, arguments, encloses: false, adopt: adopt) }
       }.get()
     }
-    var isLimited = false
+    let call = FunctionInPlace(check)
+    callsInPlace.append(call)
     let called = run(owner) {
       vm.callInPlace(function, arguments) {
-        let limits = limits(owner.deadline, grace: closeGrace(of: owner))
-        isLimited = limits.deadline != 0
-        return limits
+        call.coroutine = $0
+        call.limit(self)
       }
     }
+    callsInPlace.removeLast()
     switch called {
     case .returned(let results): return results
     case .ended(let outcome):
-      if case .ended(.failed(let error)) = state(after: outcome, of: owner, expires: isLimited) {
-        throw error
+      if case .ended(.failed(let error)) = state(after: outcome, of: owner, expires: call.expires) {
+        // One that was stopped has the error that has stopped it, whatever it has made of that.
+        throw call.stopError ?? error
       }
       throw FlowError(.error, "a function that was called in place has parked")
     }

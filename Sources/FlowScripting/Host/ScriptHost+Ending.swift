@@ -184,6 +184,10 @@ extension ScriptHost {
   /// An interruption is about to be raised in busy code; returns false in a cleanup, whose time it
   /// only limits.
   func noteInterruption() -> Bool {
+    if loop.checking != nil {
+      interruptCheck()
+      return false
+    }
     guard executesCleanup else {
       let isWithin = currentOp != nil || currentTask != nil
       // The cleanup of its op follows.
@@ -193,6 +197,15 @@ extension ScriptHost {
     }
     interruptAround(.cancelled(reason: Self.interruption))
     return false
+  }
+
+  /// An interruption while a function executes that the engine needs at once: it ends with its execution, and whoever
+  /// runs that takes the request.
+  func interruptCheck() {
+    events.onCancellation?(true)
+    for task in chunkTasks?.all ?? loop.pendingTasks { task.cancel(reason: Self.interruption) }
+    limitBusyCode()
+    loop.afterExecuting { [vm] in vm.requestInterruption() }
   }
 
   /// An interruption in a cleanup: it cancels everything else.
@@ -220,6 +233,7 @@ extension ScriptHost {
 
   /// Stops the code that executes, if it stays busy although everything is being cancelled.
   private func limitBusyCode() {
+    for call in callsInPlace { call.limit(self) }
     if executesCleanup { return limitCleanup() }
     vm.watchActivity(
       deadline: LuaVM.monotonicTime.later(by: busyGrace), grace: closeGrace(currentOp?.grace))

@@ -48,6 +48,8 @@ public final class ScriptHost {
   @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
   /// The waits of the main chunk, and below C functions; see `pump`.
   var waitsInPlace = WaitsInPlace()
+  /// The functions that the engine has called in place, the innermost one last.
+  var callsInPlace: [FunctionInPlace] = []
   /// The secrets that were made outside of runs and tasks; nil for none.
   var secretHolds: SecretHolds?
   /// The state for the end of the script.

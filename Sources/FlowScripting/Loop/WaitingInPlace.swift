@@ -10,6 +10,7 @@ extension ScriptHost: LuaScheduler {
     loop.checking = nil
     let isClosing = !waitsInPlace.cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
     let isCleanup = isClosing || vm.runsScheduledCoroutine && executesCleanup
+    let isOfText = vm.takeTextWait()
     let isMain = !vm.runsScheduledCoroutine
     if isMain { beginMainWait() }
     defer {
@@ -35,15 +36,24 @@ extension ScriptHost: LuaScheduler {
         wait.fail(raise(.cancelled()))
       } else if isMain, let error = waitsInPlace.cancellation.take() {
         wait.fail(raise(error))
+      } else if isOfText, vm.hasRequest || vm.refusesTextWaits {
+        // The code that needs the text handles it. The next text may wait as this one does.
+        vm.refuseTextWaits()
+        wait.fail(raise(.cancelled()))
       } else if loop.turn(until: {
         wait.isReady || hasRequest || vm.isAskedToStop
           || !isCleanup && ending.isTerminating || !isSpared && code.stopError != nil
           || isMain && waitsInPlace.cancellation != nil
       }) {
+        if isOfText, vm.hasRequest { continue }
         if isCleanup {
           if hasRequest { answerInCleanup() }
         } else if let request = takeRequest() {
-          wait.fail(answer(request))
+          if case .interruption = request, code.checking != nil {
+            interruptCheck()
+          } else {
+            wait.fail(answer(request))
+          }
         }
       } else {
         // Nothing can continue. Pending tasks fail first, which may end the wait. A second attempt

@@ -66,23 +66,23 @@ extension LuaVM {
   /// - Parameters:
   ///   - function: The function.
   ///   - arguments: The arguments.
-  ///   - limits: The deadline, 0 for none, and the grace from now on, as of `start(_:_:deadline:grace:)`.
+  ///   - executes: Called with the coroutine before it executes, and with nil when it waits: it has to be watched as long
+  ///     as it executes.
   /// - Returns: All results, or the outcome.
   package func callInPlace(
-    _ function: LuaReference, _ arguments: [LuaValue],
-    limits: () -> (deadline: Int64, grace: Int64)
+    _ function: LuaReference, _ arguments: [LuaValue], executes: (RunningCoroutine?) -> Void
   ) -> CallInPlace {
     do { try enter() } catch { return .ended(.refused(error)) }
     checkHome(function)
-    let first = limits()
-    var start = flowlua_start(
-      function: function.id, deadline: first.deadline, grace: first.grace)
+    var start = flowlua_start(function: function.id, deadline: 0, grace: 0)
     start.wanted = UInt8(FLOWLUA_WANTS_ALL)
-    let (status, count) = run(&start, arguments) { coroutine, begun in
+    let (status, count) = run(&start, arguments) {
+      executes($0)
+    } wait: { coroutine, begun in
       unwatch(coroutine)
+      executes(nil)
       pump(begun)
-      let next = limits()
-      if next.deadline != 0 { watch(coroutine, deadline: next.deadline, grace: next.grace) }
+      executes(coroutine)
     }
     guard status >= 0, let raw = start.coroutine else { return .ended(.refused(takeError(status))) }
     let coroutine = RunningCoroutine(raw: raw)
@@ -96,21 +96,23 @@ extension LuaVM {
   }
 
   /// Starts a function, and runs it until it has ended; returns its status, and how many results it has. A stop of the
-  /// code that has made the call stops the function. `wait` is called at each wait; other code that runs meanwhile isn't
-  /// a part of the call.
+  /// code that has made the call stops the function. `begin` is called before it, and `wait` at each wait; other code that
+  /// runs meanwhile isn't a part of the call.
   private func run(
     _ start: inout flowlua_start, _ arguments: [LuaValue],
-    wait: (RunningCoroutine, LuaWait) -> Void
+    begin: (RunningCoroutine) -> Void, wait: (RunningCoroutine, LuaWait) -> Void
   ) -> (status: Int32, count: Int32) {
-    var status = enclose {
-      withRawValues(of: self, arguments) { values in
-        start.arguments = UnsafePointer(values)
-        start.count = Int32(clamping: arguments.count)
-        return flowlua_start_function(state, &start)
-      }
+    var status = withRawValues(of: self, arguments) { values in
+      start.arguments = UnsafePointer(values)
+      start.count = Int32(clamping: arguments.count)
+      return flowlua_prepare_function(state, &start)
     }
-    var count = start.result_count
-    while status == FLOWLUA_PARKED, let raw = start.coroutine, let begun = takeParkedWait() {
+    guard status == LUA_OK, let raw = start.coroutine else { return (status, 0) }
+    begin(RunningCoroutine(raw: raw))
+    let pushed = start.pushed
+    var count: Int32 = 0
+    status = enclose { flowlua_coroutine_run(state, raw, pushed, &count) }
+    while status == FLOWLUA_PARKED, let begun = takeParkedWait() {
       wait(RunningCoroutine(raw: raw), begun)
       // C has the address of the wait until the coroutine has continued.
       status = withExtendedLifetime(begun) {
@@ -131,7 +133,8 @@ extension LuaVM {
   private func finish(
     _ start: inout flowlua_start, _ arguments: [LuaValue]
   ) throws -> [LuaValue] {
-    let (status, count) = run(&start, arguments) { _, wait in
+    let (status, count) = run(&start, arguments) { _ in
+    } wait: { _, wait in
       if !wait.isReady {
         wait.fail(LuaError(.runtime, "attempt to await in a call with a deadline"))
       }

@@ -50,6 +50,16 @@ extension LuaVM {
   /// Requests the end of the process, as a signal does.
   package func requestTermination() { flowlua_terminator()(requestContext) }
 
+  /// Whether the wait that a scheduler begins to make ready is one of a text that the host needs; asked once for each.
+  package func takeTextWait() -> Bool { flowlua_take_text_wait(state) }
+
+  /// Whether no such text may wait, because a signal has ended the wait of one, until one has ended by itself.
+  package var refusesTextWaits: Bool { flowlua_refuses_text_waits(state) }
+  package func refuseTextWaits() { flowlua_refuse_text_waits(state) }
+
+  /// Requests an interruption, as Ctrl-C does.
+  package func requestInterruption() { flowlua_interrupter()(requestContext) }
+
   /// Raises a value in the code that runs now, as an interruption does.
   package func interrupt(raising value: LuaReference) {
     checkOwner()
