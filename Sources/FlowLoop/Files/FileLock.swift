@@ -7,6 +7,7 @@ import Synchronization
 /// May be used from any thread.
 package final class FileLock: Sendable {
   package let path: ByteString
+  package let file: FileIdentity
   /// -1 once it is released.
   private let descriptor: Atomic<Int32>
 
@@ -26,25 +27,57 @@ package final class FileLock: Sendable {
     self.path = path
     var patience = Self.patience.first
     while !cancellation.isRequested {
-      let opened = try Self.open(path)
-      if flock(opened, LOCK_EX | LOCK_NB) == 0 {
-        // Another one may have removed or replaced the file since it was opened.
-        if Self.isNamed(opened, path) {
-          descriptor = Atomic(opened)
-          return
-        }
-        close(opened)
-        continue
+      switch try Self.attempt(path, namesHolder: !waits) {
+      case .locked(let opened, let file):
+        self.file = file
+        descriptor = Atomic(opened)
+        return
+      case .held(_, let holder):
+        guard waits else { throw Self.refusal(of: path, holder) }
+        cancellation.pause(patience)
+        patience = min(patience * 2, Self.patience.longest)
       }
-      let problem = errno
-      let holder = waits ? nil : Self.holder(of: opened)
-      close(opened)
-      guard problem == EWOULDBLOCK else { throw SystemError("lock", path, problem) }
-      guard waits else { throw Self.refusal(of: path, holder) }
-      cancellation.pause(patience)
-      patience = min(patience * 2, Self.patience.longest)
     }
     throw .cancelled
+  }
+
+  /// Takes the lock if nobody holds it; else which file that is.
+  package static func take(
+    _ path: ByteString
+  ) throws(SystemError) -> (lock: FileLock?, file: FileIdentity) {
+    switch try attempt(path, namesHolder: false) {
+    case .locked(let opened, let file): return (FileLock(path, file, opened), file)
+    case .held(let file, _): return (nil, file)
+    }
+  }
+
+  private init(_ path: ByteString, _ file: FileIdentity, _ opened: Int32) {
+    self.path = path
+    self.file = file
+    descriptor = Atomic(opened)
+  }
+
+  private enum Attempt {
+    case locked(descriptor: Int32, FileIdentity)
+    case held(FileIdentity, holder: Int32?)
+  }
+
+  private static func attempt(
+    _ path: ByteString, namesHolder: Bool
+  ) throws(SystemError) -> Attempt {
+    while true {
+      let opened = try Self.open(path)
+      let isLocked = flock(opened, LOCK_EX | LOCK_NB) == 0
+      let problem = errno
+      let file = FileIdentity(of: opened)
+      // Another one may have removed or replaced the file since it was opened.
+      if isLocked, file == FileIdentity(at: path) { return .locked(descriptor: opened, file) }
+      let holder = namesHolder && !isLocked ? Self.holder(of: opened) : nil
+      close(opened)
+      if isLocked { continue }
+      guard problem == EWOULDBLOCK else { throw SystemError("lock", path, problem) }
+      return .held(file, holder: holder)
+    }
   }
 
   deinit { release() }
@@ -69,12 +102,6 @@ package final class FileLock: Sendable {
     }
     if opened < 0 { throw SystemError("lock", path, errno) }
     return opened
-  }
-
-  private static func isNamed(_ descriptor: Int32, _ path: ByteString) -> Bool {
-    var (mine, named) = (stat(), stat())
-    return fstat(descriptor, &mine) == 0 && path.withCString { stat($0, &named) } == 0
-      && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev
   }
 
   private static func refusal(of path: ByteString, _ holder: Int32?) -> SystemError {
@@ -104,5 +131,26 @@ package final class FileLock: Sendable {
       return Int32(String(decoding: words[4], as: UTF8.self))
     }
     return nil
+  }
+}
+
+/// A file, whatever its names are.
+package struct FileIdentity: Hashable, Sendable {
+  private let device: UInt64
+  private let number: UInt64
+
+  fileprivate init(of descriptor: Int32) {
+    var status = stat()
+    self.init(fstat(descriptor, &status) == 0 ? status : stat())
+  }
+
+  fileprivate init(at path: ByteString) {
+    var status = stat()
+    self.init(path.withCString { stat($0, &status) } == 0 ? status : stat())
+  }
+
+  private init(_ status: stat) {
+    device = UInt64(status.st_dev)
+    number = UInt64(status.st_ino)
   }
 }
