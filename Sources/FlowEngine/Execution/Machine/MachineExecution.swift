@@ -49,7 +49,12 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   /// Whether a job that continues it is scheduled.
   @exclusivity(unchecked) private var isEnqueued = false
   private let lines: TransitionLines
-  private let countsTransitions: Bool
+  /// Whether its functions may be busy for long, and when other jobs of the loop run although they don't wait: a virtual
+  /// clock stands still meanwhile.
+  private let mayBeBusy: Bool
+  @exclusivity(unchecked) private var turnEnd: Int64 = 0
+  @exclusivity(unchecked) private var turnLeft = turnLength
+  private static let turnLength = 1000
   /// The state in the latest line of the log: a scalar's payload, or the text of other values.
   @exclusivity(unchecked) var shownState = Payload.none
   @exclusivity(unchecked) var shownText: ByteString?
@@ -64,7 +69,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     table = blueprint.table
     self.context = context
     lines = TransitionLines(blueprint.logic)
-    countsTransitions = !blueprint.logic.mayBeBusy
+    mayBeBusy = blueprint.logic.mayBeBusy
     let unbound = MachineCall(context)
     call = unbound
     loop = context.loop
@@ -123,7 +128,9 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   /// Continues after the run of a step, without a turn of the loop: a run ends within one of its
   /// works.
-  func taskEnded(_ task: AnyFlowTask) { engine.push(self) }
+  func taskEnded(_ task: AnyFlowTask) {
+    if engine.isTurnOver { wake() } else { engine.push(self) }
+  }
 
   /// Continues after a wait, as a job of its own, because the caller may be in the middle of
   /// anything.
@@ -598,8 +605,22 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     }
     transitionCount += 1
     // A step may execute no op, which would count towards the loop's turn.
-    if countsTransitions { _ = engine.nextGeneration() }
+    if mayBeBusy { countTurn() } else { _ = engine.nextGeneration() }
     return true
+  }
+
+  /// Lets other jobs run now and then: functions of a script that never wait may take long together.
+  private func countTurn() {
+    let time = loop.now()
+    if turnEnd == 0 {
+      turnEnd = time.later(by: 1_000_000)
+      turnLeft = Self.turnLength
+    }
+    turnLeft -= 1
+    guard turnLeft == 0 || time >= turnEnd else { return }
+    turnEnd = 0
+    engine.endTurn()
+    loop.looksAround()
   }
 
   private func name(of step: Int) -> ByteString { logic.name(ofStep: step) }
