@@ -53,3 +53,13 @@ for _, limit in ipairs { 1, 2 } do
     :add(op("AOp", {}, { a = "integer" })):run { list = { 1, 2, 3 } }
   check.same({ done.state, attempts }, { "succeeded", 9 })
 end
+-- Many groups share the places, whichever of them have items left.
+for _, limit in ipairs { 1, 3 } do
+  done = run(limit, function(graph)
+    for k = 1, 20 do
+      local name = string.char(64 + k) .. "Op"
+      graph:add_grouped(op(name, { n = "integer" }, { m = "integer" }), { input = "list", max_concurrent = k % 3 + 1 })
+    end
+  end)
+  check.same({ most, #order, done.duration }, { limit, 120, 120 / limit })
+end

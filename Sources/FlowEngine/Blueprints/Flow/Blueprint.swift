@@ -9,7 +9,9 @@ final class Blueprint {
   var isInCases = false
   /// The flows among the steps.
   var nested: ContiguousArray<Flow> = []
-  var data: [(name: ByteString, value: FlowValue)] = []
+  private(set) var data: [(name: ByteString, value: FlowValue)] = []
+  /// The places of their names, if there are many.
+  private var places: [ByteString: Int] = [:]
   var willStart: [any RunCallback] = []
   var didFinish: [any RunCallback] = []
   var declarations = Declarations()
@@ -105,8 +107,15 @@ final class Blueprint {
     return index < finally.count ? finally[index] : nil
   }
 
+  /// The place of a name in its data, which only grows.
+  private func place(of name: ByteString) -> Int? {
+    if data.count < 32 { return data.firstIndex { $0.name == name } }
+    while places.count < data.count { places[data[places.count].name] = places.count }
+    return places[name]
+  }
+
   func setData(_ name: ByteString, _ value: FlowValue) {
-    if let index = data.firstIndex(where: { $0.name == name }) {
+    if let index = place(of: name) {
       data[index].value = value
     } else {
       data.append((name, value))

@@ -116,7 +116,7 @@ final class GroupExecution: MemberGroup {
   private func proceed(_ runner: LoopItemRunner) {
     let waits = startMembers {
       feed?.endTurn()
-      return (graph?.hasRoom ?? true) && (passed == nil || roomToPass() > 0)
+      return (graph?.hasRoom(forItemOf: parent) ?? true) && (passed == nil || roomToPass() > 0)
         && (isQueued ? queueAllowsStart(runner) : runner.count < limit)
     } _: {
       let member = isQueued ? startQueued(runner) : runner.startNext()
@@ -124,6 +124,7 @@ final class GroupExecution: MemberGroup {
       return member
     }
     guard waits else { return }
+    graph?.passRoom(of: parent)
     if let feed, !isFinished(feed, besides: runner.count) { return }
     guard runner.count == 0 else { return }
     if graph != nil || passed != nil, stop == nil, runner.hasNext { return }

@@ -18,8 +18,11 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   private static let mostIdle = 32
   /// How many ops, and items of groups, execute, if `maxConcurrent` limits them.
   @exclusivity(unchecked) private var used = 0
-  /// The members that execute groups, in the order of their steps, if `maxConcurrent` limits their items.
-  private var groups: ContiguousArray<Execution> = []
+  /// The members that execute groups, by their steps, if `maxConcurrent` limits their items.
+  private var groups: [Int: Execution] = [:]
+  /// The steps of groups that wait for a slot. Each is here once.
+  private var waitingGroups = EarliestFirst<Int>()
+  private var waiting: Set<Int> = []
   /// Whether a failure stops nothing.
   private let keepsGoing: Bool
   /// The errors that have stopped nothing, in the order of the ends.
@@ -134,20 +137,40 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   /// Whether another op or item may start.
   var hasRoom: Bool { used < maxConcurrent }
 
+  /// Whether an item of a group may start; if not, the group continues once there is room.
+  func hasRoom(forItemOf member: Execution) -> Bool {
+    if hasRoom { return true }
+    let step = step(of: member)
+    if waiting.insert(step).inserted { waitingGroups.push(step) }
+    return false
+  }
+
+  /// The first group that waits for a slot continues, if there is one; `member` executes a group that doesn't take it.
+  func passRoom(of member: Execution? = nil) {
+    while hasRoom, let step = waitingGroups.pop() {
+      waiting.remove(step)
+      guard let group = groups[step], group !== member, let child = group.child, child.needsSlots
+      else { continue }
+      return child.schedule()
+    }
+  }
+
   /// An item of a group, which is a step, starts.
   func takeSlot() { used += 1 }
 
   /// A step starts.
   private func takeSlot(for member: Execution) {
-    guard steps[step(of: member)].isGroup else { return takeSlot() }
-    groups.append(member)
-    groups.sort { $0.position < $1.position }
+    let number = step(of: member)
+    if steps[number].isGroup { groups[number] = member } else { takeSlot() }
   }
 
   /// A step has ended.
   private func giveSlot(of member: Execution) {
     let number = step(of: member)
-    if steps[number].isGroup { return groups.removeAll { $0 === member } }
+    if steps[number].isGroup {
+      groups[number] = nil
+      return passRoom()
+    }
     if streamSlots.end(number) { used += 1 }
     slotIsFree()
   }
@@ -158,9 +181,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
     guard isLimited else { return }
     while hasRoom, let next = streamSlots.next() { resumes(next.step, next.wait) }
     schedule()
-    for member in groups {
-      if let child = member.child, child.needsSlots { child.schedule() }
-    }
+    passRoom()
   }
 
   // MARK: Streams
@@ -280,7 +301,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   override func abandon() {
     _ = pool.removeAll()
-    groups = []
+    groups = [:]
     streams?.close()
     isScheduled = true
   }
