@@ -58,8 +58,8 @@ package final class Keeper: RunKeeper, MessageKeeper {
   private var counts: KeptCounts?
   /// Executions that have begun in this turn of the loop.
   @exclusivity(unchecked) private var begun: [OpKeeping] = []
-  /// The executions that have seen tables and haven't ended. Safe: each takes itself out at its end.
-  @exclusivity(unchecked) private var observers: [ObjectIdentifier: Unmanaged<OpKeeping>] = [:]
+  /// The tables that executions have seen which haven't ended. Safe: each forgets its own at its end.
+  @exclusivity(unchecked) var sightings = TableSightings()
 
   package convenience init(
     _ kept: KeptRun, in store: JournalStore, values: any KeptValues, trustsCode: Bool = false,
@@ -387,7 +387,7 @@ package final class Keeper: RunKeeper, MessageKeeper {
         !tables.take(write.name, value, work.loop.keys)
       {
         let key = work.loop.keys.intern(write.name)
-        writes.append((key, tables.table(for: key, after: writes, in: work.data) ?? value))
+        writes.append((key, tables.value(for: key, or: value, in: work.data)))
       }
     }
     let keys = work.loop.keys
@@ -478,26 +478,14 @@ package final class Keeper: RunKeeper, MessageKeeper {
 
   // MARK: Tables that executions share
 
-  /// An op has seen a table: it is asked about those that others change until it has ended.
-  func add(_ keeping: OpKeeping) {
-    observers[ObjectIdentifier(keeping)] = Unmanaged.passUnretained(keeping)
-  }
-
-  func forget(_ keeping: OpKeeping) { observers[ObjectIdentifier(keeping)] = nil }
-
-  /// An op that has ended has changed tables: those of ops that execute meanwhile aren't theirs alone.
-  func note(_ tables: [any OpaqueValue], changedBy keeping: OpKeeping) {
-    for table in tables where share(table, besides: { $0.isRelated(to: keeping) }) {
-      _ = keeping.shares(table)
-    }
-  }
-
   /// Tells the executions that have seen a table, besides some, that its changes aren't theirs alone; returns whether there
   /// are any.
-  private func share(_ table: any OpaqueValue, besides isExcluded: (OpKeeping) -> Bool) -> Bool {
+  func share(_ table: any OpaqueValue, besides isExcluded: (OpKeeping) -> Bool) -> Bool {
     var isShared = false
-    for other in observers.values.map({ $0.takeUnretainedValue() })
-    where !isExcluded(other) && other.shares(table) { isShared = true }
+    for (other, place) in sightings.ops(thatHaveSeen: table) where !isExcluded(other) {
+      other.shares(place)
+      isShared = true
+    }
     return isShared
   }
 

@@ -7,6 +7,8 @@
 struct SeenTable {
   let key: DataKey
   let value: any OpaqueValue
+  /// That of the value.
+  let identity: UInt
   /// Its content at that time.
   let digest: Digest
   /// Whether another op, neither around this one nor within it, has used it meanwhile.
@@ -15,17 +17,20 @@ struct SeenTable {
 
 /// Which of the tables of an op's end are one and the same: writes with these marks say so, before the one with the value.
 struct TablePlaces {
-  private var known: [(name: ByteString, value: any OpaqueValue, isSeen: Bool)] = []
+  /// By the identities of the tables, the first name of each.
+  private var known: [UInt: (name: ByteString, value: any OpaqueValue, isSeen: Bool)] = [:]
 
   mutating func add(_ value: any OpaqueValue, _ name: ByteString, isSeen: Bool) {
-    if value is any RefillableValue { known.append((name, value, isSeen)) }
+    guard value is any RefillableValue, known[value.identity] == nil else { return }
+    known[value.identity] = (name, value, isSeen)
   }
 
   /// The name under which a table is known, and the mark that says so; nil for another table.
   func place(of value: any OpaqueValue) -> (name: ByteString, mark: ByteString)? {
-    known.first { $0.value.isSame(as: value) }.map {
-      ($0.name, $0.isSeen ? KeptTables.seen : KeptTables.same)
+    guard !known.isEmpty, let place = known[value.identity], place.value.isSame(as: value) else {
+      return nil
     }
+    return (place.name, place.isSeen ? KeptTables.seen : KeptTables.same)
   }
 }
 
@@ -41,6 +46,8 @@ struct KeptTables {
   /// The tables that get another content.
   private(set) var changes: [(key: DataKey, value: FlowValue)] = []
   private var others: [DataKey: (key: DataKey, isSeen: Bool)] = [:]
+  /// The tables of earlier writes, of each key the first one.
+  private var written: [DataKey: FlowValue] = [:]
 
   /// Whether a write is about such a table; notes it.
   mutating func take(_ name: ByteString, _ value: FlowValue, _ keys: KeyTable) -> Bool {
@@ -59,14 +66,16 @@ struct KeptTables {
     return false
   }
 
-  /// The table that a key is set to, as it is in the data or in an earlier write; nil for one of its own.
-  func table(
-    for key: DataKey, after writes: [(key: DataKey, value: FlowValue)], in data: DataBucket
-  ) -> FlowValue? {
-    guard let (other, isSeen) = others[key] else { return nil }
-    let found = isSeen ? data.get(other) : writes.first { $0.key == other }?.value
-    guard case .opaque(let table)? = found, table is any RefillableValue else { return nil }
-    return found
+  /// The value that a key is set to: a table as it is in the data or in an earlier write, or its own value.
+  mutating func value(for key: DataKey, or own: FlowValue, in data: DataBucket) -> FlowValue {
+    var value = own
+    if let (other, isSeen) = others[key], let known = isSeen ? data.get(other) : written[other],
+      case .opaque(let table) = known, table is any RefillableValue
+    {
+      value = known
+    }
+    if case .opaque = value, written[key] == nil { written[key] = value }
+    return value
   }
 }
 

@@ -65,13 +65,16 @@ final class OpKeeping: KeptExecution {
     }
   }
 
-  deinit { if !seen.isEmpty { keeper.forget(self) } }
+  deinit { if !seen.isEmpty { keeper.sightings.forget(seen, by: self) } }
 
   /// Notes a table that the op sees under a key; `digest` is the digest of its content, if it is known.
   private func note(_ value: FlowValue?, _ key: DataKey, _ digest: Digest?) {
     guard case .opaque(let table)? = value, !(table is any StreamValue) else { return }
-    if seen.isEmpty { keeper.add(self) }
-    seen.append(SeenTable(key: key, value: table, digest: digest ?? keeper.digest(of: value)))
+    let identity = table.identity
+    keeper.sightings.add(identity, by: self, at: seen.count)
+    seen.append(
+      SeenTable(
+        key: key, value: table, identity: identity, digest: digest ?? keeper.digest(of: value)))
   }
 
   /// How many lines of the log are kept, the last ones, and how long they may be.
@@ -169,8 +172,8 @@ final class OpKeeping: KeptExecution {
     record.attempt = end.attempt
     let changed = end.data.map { changedTables(in: $0) } ?? []
     if !seen.isEmpty {
-      keeper.forget(self)
-      keeper.note(changed.flatMap { [seen[$0.place].value, $0.table] }, changedBy: self)
+      keeper.sightings.forget(seen, by: self)
+      for (place, table) in changed { noteChange(of: table, at: place) }
     }
     // A text in an earlier line may be secret since then.
     record.lines = record.lines.map { loop.secrets.redacted($0) }
@@ -357,30 +360,37 @@ final class OpKeeping: KeptExecution {
   /// The tables that it has changed, each once, with the place in `seen` where it has seen it first.
   private func changedTables(in data: DataBucket) -> [(place: Int, table: any OpaqueValue)] {
     var changed: [(place: Int, table: any OpaqueValue)] = []
+    var identities: Set<UInt> = []
     for (place, seen) in seen.enumerated() {
       var table = seen.value
+      var identity = seen.identity
       if !(table is any RefillableValue) {
         // A script that reads a table of Swift gets one of its own, from then on under the same key.
         guard !set.contains(seen.key), case .opaque(let present)? = data.get(seen.key),
           present is any RefillableValue
         else { continue }
         table = present
+        identity = table.identity
       }
-      if changed.contains(where: { $0.table.isSame(as: table) }) { continue }
-      if keeper.digest(of: .opaque(table)) != seen.digest { changed.append((place, table)) }
+      if identities.contains(identity) { continue }
+      if keeper.digest(of: .opaque(table)) != seen.digest {
+        changed.append((place, table))
+        identities.insert(identity)
+      }
     }
     return changed
   }
 
-  /// Whether it has seen a table, which another op changes meanwhile: nobody knows what of it is whose.
-  func shares(_ table: any OpaqueValue) -> Bool {
-    var isSeen = false
-    for place in seen.indices where seen[place].value.isSame(as: table) {
-      seen[place].isShared = true
-      isSeen = true
-    }
-    return isSeen
+  /// Notes that it has changed a table, which other ops may have seen.
+  private func noteChange(of table: any OpaqueValue, at place: Int) {
+    let seen = seen[place].value
+    var isShared = keeper.share(seen) { $0.isRelated(to: self) }
+    if seen !== table, keeper.share(table, besides: { $0.isRelated(to: self) }) { isShared = true }
+    if isShared { shares(place) }
   }
+
+  /// Another op changes a table meanwhile that it has seen: nobody knows what of it is whose.
+  func shares(_ place: Int) { seen[place].isShared = true }
 
   /// Whether one executes within the other.
   func isRelated(to other: OpKeeping) -> Bool { isWithin(other) || other.isWithin(self) }
@@ -419,6 +429,35 @@ final class OpKeeping: KeptExecution {
       throw FlowError(.error, "\(what) \(isSecret ? "is" : "contains the text of") a secret")
     }
     return KeptWrite(name: name, bytes: ByteString(sealed), isSecret: true)
+  }
+}
+
+/// The tables that executing ops have seen, by their identities: each op is asked about those that others change.
+struct TableSightings {
+  private typealias Sighting = (keeping: Unmanaged<OpKeeping>, place: Int)
+  private var all: [UInt: ContiguousArray<Sighting>] = [:]
+
+  /// An op, which forgets it before it is released, has seen a table.
+  mutating func add(_ identity: UInt, by keeping: OpKeeping, at place: Int) {
+    all[identity, default: []].append((.passUnretained(keeping), place))
+  }
+
+  mutating func forget(_ seen: [SeenTable], by keeping: OpKeeping) {
+    let op = Unmanaged.passUnretained(keeping).toOpaque()
+    for table in seen {
+      all[table.identity]?.removeAll { $0.keeping.toOpaque() == op }
+      if all[table.identity]?.isEmpty == true { all[table.identity] = nil }
+    }
+  }
+
+  /// The ops that have seen a table, each with the place where it notes that.
+  func ops(thatHaveSeen table: any OpaqueValue) -> [(op: OpKeeping, place: Int)] {
+    var ops: [(op: OpKeeping, place: Int)] = []
+    for (keeping, place) in all[table.identity] ?? [] {
+      let op = keeping.takeUnretainedValue()
+      if op.seen[place].value.isSame(as: table) { ops.append((op, place)) }
+    }
+    return ops
   }
 }
 

@@ -89,6 +89,8 @@ final class ScriptValue: KindedList, FormedValue {
         && vm.identity(of: reference) == vm.identity(of: other.reference)
   }
 
+  var identity: UInt { reference.vm.identity(of: reference) }
+
   func plainCopy() -> PlainValue? {
     var copier = PlainCopier(vm: reference.vm)
     return (try? copier.copy(.reference(reference))) ?? nil
@@ -177,6 +179,8 @@ final class ScriptObject: OpaqueValue {
     guard let other = other as? ScriptObject else { return false }
     return bound.content === other.bound.content
   }
+
+  var identity: UInt { ObjectValue.identity(of: bound.object, orOf: bound.content) }
 }
 
 /// Code of a script that something of the engine holds.

@@ -53,6 +53,8 @@ public enum FlowValue {
   func swiftObject() -> Any?
   /// Whether both stand for the same object; by default, whether they are the same Swift object.
   func isSame(as other: any OpaqueValue) -> Bool
+  /// A number that is equal for values of which `isSame(as:)` holds, as long as both exist.
+  var identity: UInt { get }
   /// The value for a new run, when the data of the run's flow contains this one. For a table it is
   /// a deep copy, so that no run sees the changes of another; for anything else, and by default, it
   /// is the value itself.
@@ -100,6 +102,8 @@ extension OpaqueValue {
   package func swiftObject() -> Any? { nil }
 
   package func isSame(as other: any OpaqueValue) -> Bool { self === other }
+
+  package var identity: UInt { UInt(bitPattern: ObjectIdentifier(self)) }
 
   package func entries() -> [(key: FlowValue, value: FlowValue)]? {
     guard let copy = plainCopy(), case .table(let root) = copy.root else { return nil }

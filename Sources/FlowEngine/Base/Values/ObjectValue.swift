@@ -50,6 +50,14 @@ package final class ObjectValue: OpaqueValue {
     guard let right, type(of: left) is AnyClass, type(of: right) is AnyClass else { return false }
     return left as AnyObject === right as AnyObject
   }
+
+  package var identity: UInt { Self.identity(of: content, orOf: self) }
+
+  /// The identity of an instance of a class; that of its holder for any other value.
+  package static func identity(of content: Any, orOf holder: AnyObject) -> UInt {
+    UInt(
+      bitPattern: ObjectIdentifier(type(of: content) is AnyClass ? content as AnyObject : holder))
+  }
 }
 
 extension FlowValue {
