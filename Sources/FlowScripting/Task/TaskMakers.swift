@@ -7,6 +7,10 @@ struct TaskMakers {
 
   func install() throws {
     host.loop.describeOrigin = { [unowned vm = host.vm] in vm.text(ofOrigin: $0) }
+    host.vm.positionOfStart = { [unowned host] in
+      guard let origin = host.currentTask?.origin, origin != 0 else { return "" }
+      return "\(host.vm.text(ofOrigin: origin)): "
+    }
     host.loop.onLeftProgram = { [unowned host] in host.warnOnce($0) }
     host.define("spawn") { host, call in
       guard let function = try call.uniqueFunction(1) else {

@@ -169,12 +169,15 @@ public struct LuaCall {
     try vm.check(flowlua_intern(raw.pointee.state, lua, Int32(index), integer))
   }
 
-  /// `file:line: ` of the script; empty if no Lua function is calling.
+  /// `file:line: ` of the script; if no Lua function is calling, of the code that has started this one, if that is known.
   package var position: ByteString { position(level: 1) }
 
   /// The position of the innermost Lua function at a level of the stack or above: 1 is the caller of this function,
   /// and 2 is the caller of that one.
-  package func position(level: Int32) -> ByteString { vm.position(in: lua, level: level) }
+  package func position(level: Int32) -> ByteString {
+    let position = vm.position(in: lua, level: level)
+    return position.isEmpty ? vm.positionOfStart?() ?? "" : position
+  }
 
   /// The script's place, in the form for `LuaVM.text(ofOrigin:)`; cheaper than `position`. 0 if no
   /// Lua function is calling.

@@ -58,6 +58,8 @@ public final class LuaVM {
   /// Called when another thread has used `attention` while Lua code runs: between two of its
   /// instructions.
   package var onAttention: (() -> Void)?
+  /// The place, `file:line: `, where the running code was started, for messages of functions that no Lua function has called.
+  package var positionOfStart: (() -> ByteString)?
   /// Called before that, for a host of scripts.
   package var onHostAttention: (() -> Void)?
 
@@ -169,6 +171,7 @@ public final class LuaVM {
     onExit = nil
     onInterruption = nil
     onAttention = nil
+    positionOfStart = nil
     onHostAttention = nil
     memoryOutside = nil
     onCopiedText = nil
