@@ -236,13 +236,13 @@ struct FileBindings {
   /// `temp_dir()`.
   private func makeTemporaryFolder(_ call: LuaCall) throws -> LuaAnswer {
     let run = host.currentOp?.run ?? host.currentRun
-    let keeping = host.currentOp?.keeping
+    let (keeping, item) = (host.currentOp?.keeping, host.currentOp?.index ?? 0)
     return try host.offload(call) { _ throws(SystemError) in
       try Folders.makeTemporary()
     } answer: { call, path in
       keeping?.makesFolder(path)
       let folders = host.service { TemporaryFolders() }
-      if let run, folders.onFolder?(path, run) == true { return call.answer(.string(path)) }
+      if let run, folders.onFolder?(path, run, item) == true { return call.answer(.string(path)) }
       folders.keep(path, for: run)
       return call.answer(.string(path))
     }
@@ -252,8 +252,9 @@ struct FileBindings {
 /// Temporary folders that were made outside of runs; they are removed with the host.
 final class TemporaryFolders: HostService {
   fileprivate(set) var paths: [ByteString] = []
-  /// Called with a temporary folder and the run that has made it; true if another host keeps the folder. For workers.
-  var onFolder: ((ByteString, Run) -> Bool)?
+  /// Called with a temporary folder, the run that has made it, and the number of the item; true if another host keeps the
+  /// folder. For workers.
+  var onFolder: ((ByteString, Run, Int) -> Bool)?
 
   /// Keeps a temporary folder until a run ends, or the script.
   func keep(_ path: ByteString, for run: Run?) {

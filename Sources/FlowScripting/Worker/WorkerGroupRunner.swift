@@ -20,6 +20,8 @@ final class WorkerGroupRunner: ItemExecutorOwner {
   private var checked: (output: any OpaqueValue, wired: WireValue)?
   /// Items that can't be executed here, with the reason; they end with the next report.
   private var refused: [(index: Int32, error: WireError)] = []
+  /// The temporary folders that items have made, with the indices of these.
+  private var folders: [(index: Int32, path: ByteString)] = []
   /// The stop that came before the executor was made.
   private var earlyStop: FlowError?
   private var isClosed = false
@@ -147,7 +149,12 @@ final class WorkerGroupRunner: ItemExecutorOwner {
   }
 
   /// Whether there is something to report.
-  var hasNews: Bool { !refused.isEmpty || executor?.hasNews == true }
+  var hasNews: Bool { !refused.isEmpty || !folders.isEmpty || executor?.hasNews == true }
+
+  /// An item has made a temporary folder, which stays until the run of its group ends.
+  func note(folder path: ByteString, ofItem number: Int) {
+    folders.append((Int32(truncatingIfNeeded: number - 1), path))
+  }
 
   /// The events since the last call.
   func takeEvents() -> WorkerReport.GroupEvents {
@@ -173,10 +180,11 @@ final class WorkerGroupRunner: ItemExecutorOwner {
       tables = []
       failures = []
       refused = []
+      folders = []
       checked = nil
     }
     return WorkerReport.GroupEvents(
       id: id, slice: executor?.takeSlice() ?? LogSlice(), indices: indices, outputs: outputs,
-      failures: failures, busy: busy)
+      failures: failures, folders: folders, busy: busy)
   }
 }

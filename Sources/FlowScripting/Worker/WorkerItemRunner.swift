@@ -238,7 +238,11 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   func isHeld(_ limit: Limit) -> Bool { work.isHeld(limit) }
 
   func handle(_ events: WorkerReport.GroupEvents, worker: Int) {
+    for (_, path) in events.folders {
+      host.service { TemporaryFolders() }.keep(path, for: work.run)
+    }
     guard let share = shares.first(where: { $0.number == events.id }), let group else { return }
+    for (index, path) in events.folders { group.itemMade(folder: path, Int(index)) }
     var ends = ItemEnds()
     ends.indices = events.indices
     ends.outputs.reserveCapacity(ends.count)

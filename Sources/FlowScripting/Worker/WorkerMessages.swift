@@ -190,6 +190,8 @@ package struct WorkerReport: Sendable {
     package let outputs: WireBatch
     /// The errors of the failed ones, each with its index, in order.
     package let failures: [(place: Int, error: WireError)]
+    /// The temporary folders that items have made.
+    package let folders: [(index: Int32, path: ByteString)]
     /// The time for which the worker was busy with it, in nanoseconds.
     package let busy: Int64
   }

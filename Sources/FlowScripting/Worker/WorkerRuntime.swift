@@ -109,7 +109,11 @@ final class WorkerRuntime {
     }
     clock?.wait = { [unowned self] in sleep(until: $0) }
     vm.onAttention = { [unowned self] in takeStops() }
-    host.service { TemporaryFolders() }.onFolder = { [unowned self] path, run in
+    host.service { TemporaryFolders() }.onFolder = { [unowned self] path, run, item in
+      if let group = groups.values.first(where: { $0.run === run }) {
+        group.note(folder: path, ofItem: item)
+        return true
+      }
       guard let job = jobs.first(where: { $0.value.execution === run }), job.value.isOp else {
         return false
       }

@@ -277,6 +277,8 @@ final class ItemHandout: ExecutedItemGroup {
       })
   }
 
+  func itemMade(folder path: ByteString, _ index: Int) { keepings[index]?.makesFolder(path) }
+
   func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: ItemEnds) {
     loop.checkThread()
     log.append(slice, scope: scope, lane: lane) { index, time in

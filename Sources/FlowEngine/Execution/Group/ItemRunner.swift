@@ -168,6 +168,8 @@ package protocol ExecutedItemGroup: ItemGroup {
   func items(of batch: ItemBatch) -> ContiguousArray<FlowValue>
   /// The labels of a batch, empty for items without one; an empty list when no item has one.
   func labels(of batch: ItemBatch) -> ContiguousArray<ByteString>
+  /// An item that hasn't ended has made a temporary folder.
+  func itemMade(folder path: ByteString, _ index: Int)
   /// Takes events of items and the list of ended items: `slice` contains the starts, lines and
   /// finishes. Must be called only for attempts that count; `lane` is the worker, from 1 on.
   func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: ItemEnds)
