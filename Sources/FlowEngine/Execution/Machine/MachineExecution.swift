@@ -49,11 +49,12 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   /// Whether a job that continues it is scheduled.
   @exclusivity(unchecked) private var isEnqueued = false
   private let lines: TransitionLines
-  /// Whether its functions may be busy for long, and when other jobs of the loop run although they don't wait: a virtual
-  /// clock stands still meanwhile.
+  /// Whether its functions may be busy for long, and when other jobs of the loop run although they don't wait. Most machines
+  /// end within their first turn; a virtual clock stands still meanwhile.
   private let mayBeBusy: Bool
-  @exclusivity(unchecked) private var turnEnd: Int64 = 0
-  @exclusivity(unchecked) private var turnLeft = turnLength
+  @exclusivity(unchecked) private var turnEnd = Int64.max
+  @exclusivity(unchecked) private var turnLeft = firstTurn
+  private static let firstTurn = 10_000
   private static let turnLength = 1000
   /// The state in the latest line of the log: a scalar's payload, or the text of other values.
   @exclusivity(unchecked) var shownState = Payload.none
@@ -611,14 +612,10 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   /// Lets other jobs run now and then: functions of a script that never wait may take long together.
   private func countTurn() {
-    let time = loop.now()
-    if turnEnd == 0 {
-      turnEnd = time.later(by: 1_000_000)
-      turnLeft = Self.turnLength
-    }
     turnLeft -= 1
-    guard turnLeft == 0 || time >= turnEnd else { return }
-    turnEnd = 0
+    guard turnLeft == 0 || turnEnd < .max && loop.now() >= turnEnd else { return }
+    turnLeft = Self.turnLength
+    turnEnd = loop.now().later(by: 1_000_000)
     engine.endTurn()
     loop.looksAround()
   }
