@@ -182,21 +182,18 @@ package final class RemoteNode {
 
   // MARK: Taking jobs
 
-  /// Asks for as many jobs as can begin, and for those that may wait.
+  /// Asks for as many jobs as can begin, and for those that may wait: at the end of the turn, as those of a message end
+  /// together.
   private func demand() {
-    guard !isLeaving else { return }
-    let count = max(0, freePlaces)
-    let messages = min(count, (count * 8 + messageSize - 1) / messageSize)
-    for puller in pullers.values { puller.demand = messages }
-  }
-
-  /// Asks for jobs at the end of the turn: those of a message end together.
-  private func demandSoon() {
     if willDemand { return }
     willDemand = true
     loop.enqueue { [weak self] in
-      self?.willDemand = false
-      self?.demand()
+      guard let self else { return }
+      willDemand = false
+      if isLeaving { return }
+      let count = max(0, freePlaces)
+      let messages = min(count, (count * 8 + messageSize - 1) / messageSize)
+      for puller in pullers.values { puller.demand = messages }
     }
   }
 
@@ -384,7 +381,7 @@ package final class RemoteNode {
   func ended(_ lease: RemoteLease) {
     leases[lease.number] = nil
     lease.session.lastUsed = LuaVM.monotonicTime
-    demandSoon()
+    demand()
     leaveIfDone()
   }
 

@@ -158,10 +158,10 @@ package final class NATSConnection: LoopExtension {
     lastSubscription &+= 1
     let number = lastSubscription
     let raw: NATSRawSubscription
-    switch handle.subscribe(subject, receiver.context(of: number)) {
-    case nil: throw .usage("'\(subject)' isn't a subject")
-    case .failure(let problem)?: throw failure(problem)
-    case .success(let made)?: raw = made
+    do throws(NATSFailure) {
+      raw = try handle.subscribe(subject, receiver.context(of: number))
+    } catch {
+      throw failure(error)
     }
     let made = NATSSubscription(number: number, raw: raw, handler: handler, connection: self)
     subscriptions[number] = made

@@ -126,23 +126,23 @@ final class NATSHandle: @unchecked Sendable {
     }
   }
 
-  /// Subscribes to a subject; nil for a text that can't be one.
+  /// Subscribes to a subject.
   func subscribe(
     _ subject: ByteString, _ context: UnsafeMutableRawPointer?
-  ) -> Result<NATSRawSubscription, NATSFailure>? {
-    subject.withCString { subject in
-      var made: OpaquePointer?
-      // The first subscription starts the thread that delivers.
-      let status = writing {
+  ) throws(NATSFailure) -> NATSRawSubscription {
+    var made: OpaquePointer?
+    // The first subscription starts the thread that delivers.
+    let status = subject.withCString { subject in
+      writing {
         withoutSignals {
           nats.natsConnection_Subscribe(&made, raw, subject, NATSReceiver.receive, context)
         }
       }
-      guard status == NATS_OK, let made else { return .failure(NATSFailure(status)) }
-      // No limit of the library: messages only pass through.
-      _ = nats.natsSubscription_SetPendingLimits(made, -1, -1)
-      return .success(NATSRawSubscription(raw: made))
     }
+    guard status == NATS_OK, let made else { throw NATSFailure(status ?? NATS_INVALID_SUBJECT) }
+    // No limit of the library: messages only pass through.
+    _ = nats.natsSubscription_SetPendingLimits(made, -1, -1)
+    return NATSRawSubscription(raw: made)
   }
 }
 
