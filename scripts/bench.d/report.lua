@@ -92,9 +92,15 @@ part("graphs", function()
     ours("units.lua", "item", "1000000"), ours("units.lua", "iterated_item", "1000000"))
   row { name = "an item of an iterator / of a list", ours = time(iterated), peer = time(list),
     unit = "ns", by = "cpu", times = 1.3 }
-  local passing = in_turn(ours("units.lua", "passing_item", "10000000"))
+  local passing, logged = in_turn(
+    ours("units.lua", "passing_item", "10000000"), ours("units.lua", "logged_item", "10000000"))
   row { name = "peak memory, 10,000,000 of an iterator", ours = passing[3] / 2 ^ 20, unit = "MiB",
     at_most = 30 }
+  row { name = "the same with a log of 1,000,000 events", ours = logged[3] / 2 ^ 20, unit = "MiB",
+    at_most = 150 }
+  local streamed = in_turn(ours("units.lua", "stream_item", "1000000"))
+  row { name = "an item of a stream", ours = time(streamed), unit = "ns", by = "cpu",
+    at_most = 500 }
 end)
 
 part("strings", function()

@@ -91,18 +91,20 @@ function kinds.iterated_item(n)
   end
 end
 
--- Items of an iterator whose results nobody keeps, with a short log.
-function kinds.passing_item(n)
+-- Items of an iterator whose results nobody keeps, with a short log, and with one as usual.
+local function passing(n, options)
   local NothingOp = flow.op("NothingOp", { needs = { item = "integer" }, run = nothing })
   local blueprint = flow.new("group"):add_grouped(NothingOp, { input = "list", max_concurrent = 3 })
   return function()
     local i = 0
     local run = blueprint:start(
-      { list = function() if i < n then i = i + 1 return i end end }, { log_limit = 10000 })
+      { list = function() if i < n then i = i + 1 return i end end }, options)
     run:wait()
     assert(run.ok, run.error)
   end
 end
+function kinds.passing_item(n) return passing(n, { log_limit = 10000 }) end
+function kinds.logged_item(n) return passing(n) end
 
 -- Items that go through one group, or two of a graph.
 local function pipeline(n, stages)
@@ -117,6 +119,19 @@ local function pipeline(n, stages)
 end
 function kinds.piped_once(n) return pipeline(n, 1) end
 function kinds.piped_twice(n) return pipeline(n, 2) end
+
+-- Items that one op writes and another reads meanwhile.
+function kinds.stream_item(n)
+  local WriteOp = flow.op("WriteOp", { gives = { items = "stream<integer>" }, run = function(ctx)
+    for i = 1, n do ctx:emit("items", i) end
+  end })
+  local ReadOp = flow.op("ReadOp", { needs = { items = "stream<integer>" }, run = function(ctx)
+    local sum = 0
+    for item in ctx:get "items" do sum = sum + item end
+    assert(sum == n * (n + 1) // 2)
+  end })
+  return running(flow.graph("stream"):add(WriteOp):add(ReadOp))
+end
 
 -- Ops of a graph that do nothing, each after the one before it.
 function kinds.graph_op(n)

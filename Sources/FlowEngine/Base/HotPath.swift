@@ -21,6 +21,15 @@ func unretained<Object: AnyObject, Result>(
   try Unmanaged.passUnretained(object()).lend(body)
 }
 
+/// The same with an object that there may be; nil without one.
+@inline(__always)
+func unretained<Object: AnyObject, Result>(
+  ifAny object: @autoclosure () -> Object?, _ body: (Object) throws -> Result
+) rethrows -> Result? {
+  guard let object = object().map({ Unmanaged.passUnretained($0) }) else { return nil }
+  return try object.lend(body)
+}
+
 extension Unmanaged {
   /// Calls `body` with the object, which isn't retained meanwhile: see `unretained`.
   @inline(__always)

@@ -98,9 +98,12 @@ struct GraphShape {
 
 /// Which steps of a graph wait for which others: because of their data, or because that was said.
 final class GraphPlan {
+  // Numbers of steps and edges take four bytes, as positions in a log do: a new plan costs mostly the time of its pages.
+
   struct Edge {
-    let from: Int
-    let to: Int
+    private let steps: (from: UInt32, to: UInt32)
+    var from: Int { Int(steps.from) }
+    var to: Int { Int(steps.to) }
     /// The key that one gives and the other needs; nil for an order without data.
     let key: ByteString?
     /// Whether the other can do without the key.
@@ -109,32 +112,45 @@ final class GraphPlan {
     var passesItems = false
     /// Whether the key is a stream, of which nothing stays.
     var isStream = false
+
+    init(from: Int, to: Int, key: ByteString?, isOptional: Bool, passesItems: Bool = false) {
+      steps = (UInt32(truncatingIfNeeded: from), UInt32(truncatingIfNeeded: to))
+      self.key = key
+      self.isOptional = isOptional
+      self.passesItems = passesItems
+    }
   }
 
   /// The numbers of the edges that lead away from each step: two arrays, as one for each step would take most of the time
   /// of a plan.
   struct EdgeNumbers {
-    private var starts: ContiguousArray<Int>
-    private(set) var numbers: ContiguousArray<Int>
+    private var starts: ContiguousArray<UInt32>
+    private var numbers: ContiguousArray<UInt32>
 
     fileprivate init(_ edges: ContiguousArray<Edge>, count: Int) {
       starts = ContiguousArray(repeating: 0, count: count + 1)
       numbers = ContiguousArray(repeating: 0, count: edges.count)
-      for place in edges.indices { starts[edges[place].from + 1] += 1 }
+      for edge in edges { starts[edge.from] += 1 }
       for place in 0..<count { starts[place + 1] += starts[place] }
-      var next = starts
-      for number in edges.indices {
+      // Each now has the end of its step's edges, and moves to their beginning.
+      for number in edges.indices.reversed() {
         let step = edges[number].from
-        numbers[next[step]] = number
-        next[step] += 1
+        starts[step] -= 1
+        numbers[Int(starts[step])] = UInt32(truncatingIfNeeded: number)
       }
     }
 
-    /// The places of a step's edges in `numbers`.
+    /// The places of a step's edges.
     @inline(__always)
-    func range(of step: Int) -> Range<Int> { starts[step]..<starts[step + 1] }
+    func range(of step: Int) -> Range<Int> { Int(starts[step])..<Int(starts[step + 1]) }
 
-    subscript(step: Int) -> ArraySlice<Int> { numbers[range(of: step)] }
+    /// The number of the edge at a place.
+    @inline(__always)
+    func number(at place: Int) -> Int { Int(numbers[place]) }
+
+    subscript(step: Int) -> some Collection<Int> {
+      range(of: step).lazy.map { number(at: $0) }
+    }
   }
 
   /// The needs and gives of each step.
@@ -144,13 +160,25 @@ final class GraphPlan {
   let edges: ContiguousArray<Edge>
   /// The edges that lead away from each step.
   let successors: EdgeNumbers
-  /// How many edges lead to each step, and the number of the first of them: they are one after another.
-  let waits, firstWaits: ContiguousArray<Int>
+  /// The number of the first edge that leads to each step: they are one after another. The last one is that of all edges.
+  private let firstEdges: ContiguousArray<UInt32>
 
   /// The edges that lead to a step.
+  @inline(__always)
   func predecessors(of step: Int) -> Range<Int> {
-    firstWaits[step]..<firstWaits[step] + waits[step]
+    Int(firstEdges[step])..<Int(firstEdges[step + 1])
   }
+
+  /// How many edges lead to each step.
+  var waits: ContiguousArray<Int32> { Self.waits(firstEdges) }
+
+  private static func waits(_ firstEdges: ContiguousArray<UInt32>) -> ContiguousArray<Int32> {
+    ContiguousArray(
+      firstEdges.indices.dropLast().lazy.map {
+        Int32(truncatingIfNeeded: firstEdges[$0 + 1] - firstEdges[$0])
+      })
+  }
+
   /// The steps, each after those for which it waits; those of a circle are missing.
   var order: ContiguousArray<Int> { sorted ?? ContiguousArray(data.indices) }
   /// nil if that is the order in which they were added.
@@ -260,11 +288,10 @@ final class GraphPlan {
     self.givers = givers
     var edges: ContiguousArray<Edge> = []
     edges.reserveCapacity(data.count)
-    var (waits, firstWaits) = (ContiguousArray<Int>(), ContiguousArray<Int>())
-    waits.reserveCapacity(data.count)
-    firstWaits.reserveCapacity(data.count)
+    var firstEdges: ContiguousArray<UInt32> = []
+    firstEdges.reserveCapacity(data.count + 1)
     for place in data.indices {
-      firstWaits.append(edges.count)
+      firstEdges.append(UInt32(truncatingIfNeeded: edges.count))
       if shape.hasData, !data[place].needs.isEmpty {
         for (key, isOptional) in data[place].needs.sorted(by: { $0.key < $1.key }) {
           guard let giver = givers[key], giver != place else { continue }
@@ -282,8 +309,8 @@ final class GraphPlan {
             problem ?? "[\(name(place))] comes after [\(target.name)], which isn't in the graph"
         }
       }
-      waits.append(edges.count - firstWaits[place])
     }
+    firstEdges.append(UInt32(truncatingIfNeeded: edges.count))
     GraphStreamPlan.mark(&edges, data)
     let streams = shape.hasData ? GraphStreamPlan.streams(in: edges, data) : []
     for number in edges.indices where edges[number].passesItems {
@@ -293,9 +320,10 @@ final class GraphPlan {
     passesItems = !streams.isEmpty || edges.contains(where: \.passesItems)
     self.edges = edges
     successors = EdgeNumbers(edges, count: data.count)
-    (self.waits, self.firstWaits) = (waits, firstWaits)
+    self.firstEdges = firstEdges
     sorted =
-      edges.allSatisfy { $0.from < $0.to } ? nil : Self.sorted(edges, successors, waits)
+      edges.allSatisfy { $0.from < $0.to }
+      ? nil : Self.sorted(edges, successors, Self.waits(firstEdges))
     if let sorted, sorted.count < data.count, problem == nil {
       problem = Self.circle(edges, data.indices.map(name), known: Set(sorted))
     }
@@ -324,7 +352,7 @@ final class GraphPlan {
 
   /// The steps, each after those for which it waits; `missing` says for how many.
   private static func sorted(
-    _ edges: ContiguousArray<Edge>, _ successors: EdgeNumbers, _ missing: ContiguousArray<Int>
+    _ edges: ContiguousArray<Edge>, _ successors: EdgeNumbers, _ missing: ContiguousArray<Int32>
   ) -> ContiguousArray<Int> {
     var missing = missing
     var order: ContiguousArray<Int> = []
@@ -333,7 +361,7 @@ final class GraphPlan {
     var next = 0
     while next < order.count {
       for place in successors.range(of: order[next]) {
-        let other = edges[successors.numbers[place]].to
+        let other = edges[successors.number(at: place)].to
         missing[other] -= 1
         if missing[other] == 0 { order.append(other) }
       }
@@ -422,7 +450,7 @@ struct GraphProgress {
   private let ways: ContiguousArray<Double>
   /// The steps that are ready: a heap, on top the one with the longest way, of equal ones the one that was added first.
   private var ready: ContiguousArray<Int> = []
-  private var missing: ContiguousArray<Int>
+  private var missing: ContiguousArray<Int32>
   /// Why steps that wait won't be executed.
   private var reasons: [Int: Skip] = [:]
   /// The edges whose items pass already, so that the next step needn't wait for the end.
@@ -444,7 +472,7 @@ struct GraphProgress {
   /// Moves `next` to a step that waits for nothing.
   private mutating func skipWaiting() {
     guard let plan else { return }
-    while next < count, plan.waits[next] > 0 { next += 1 }
+    while next < count, !plan.predecessors(of: next).isEmpty { next += 1 }
   }
 
   /// Whether a ready step starts before another one.
@@ -473,10 +501,9 @@ struct GraphProgress {
   ///
   /// - Returns: The steps that are skipped because of it, each after the one that is the reason.
   mutating func end(_ step: Int, _ end: End) -> [Skip] {
-    guard let plan else { return [] }
     var skipped: [Skip] = []
-    unretained(plan) { follow($0, step, end, &skipped) }
-    if skipped.isEmpty { return [] }
+    _ = unretained(ifAny: plan) { follow($0, step, end, &skipped) }
+    guard !skipped.isEmpty, let plan else { return skipped }
     var place = 0
     while place < skipped.count {
       // A failure reaches all that needs it, through whatever was skipped because of it.
@@ -492,7 +519,7 @@ struct GraphProgress {
     _ plan: GraphPlan, _ step: Int, _ end: End, _ skipped: inout [Skip]
   ) {
     for place in plan.successors.range(of: step) {
-      let number = plan.successors.numbers[place]
+      let number = plan.successors.number(at: place)
       let next = plan.edges[number].to
       let isPassing = !passing.isEmpty && passing.contains(number)
       if isPassing, missing[next] == 0 { continue }

@@ -83,9 +83,12 @@ final class ParallelExecution: MemberGroup, StreamGraph {
       let member = member(for: number)
       member.lend {
         streams?.passReaders(to: number, $0.bucket)
-        $0.prepare(
-          steps[number].op, policy: steps[number].policy, scope: scope,
-          position: position &+ UInt32(truncatingIfNeeded: number), index: 0)
+        let member = $0
+        unretained(steps[number].op) {
+          member.prepare(
+            $0, policy: steps[number].policy, scope: scope,
+            position: position &+ UInt32(truncatingIfNeeded: number), index: 0)
+        }
         if graph != nil, !isPlain(number) { $0.prepareStep() }
         if isLimited { takeSlot(for: $0) }
       }
@@ -101,7 +104,7 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   @inline(__always)
   private func member(for number: Int) -> Unmanaged<Execution> {
     guard let used = pool.takeIdle() else { return newMember(for: number) }
-    if let graph, let mask = unretained(graph, { $0.mask(of: number) }) {
+    if let mask = unretained(ifAny: graph, { $0.mask(of: number) }) ?? nil {
       used.lend { $0.bucket.hide(mask) }
     }
     return used
@@ -262,15 +265,19 @@ final class ParallelExecution: MemberGroup, StreamGraph {
     if isLimited { giveSlot(of: member) }
     if let error { noteFailure(number, error) }
     if streams != nil { endStreams(of: number, member, error) }
-    if let graph { unretained(graph) { $0.takeOutputs(of: number, from: member, into: parent) } }
-    let isUsedAgain =
-      error == nil && isPlain(number) && graph?.isKept == false && progress.hasMore
-      && pool.idleCount < Self.mostIdle
-    pool.remove(member, keeps: isUsedAgain)
-    if let graph, stop == nil {
-      let isSkipped = hasConditions && graph.skipped.contains(number)
-      let end: GraphProgress.End = error != nil ? .failed : isSkipped ? .skipped : .succeeded
-      for skip in progress.end(number, end) { skipped(skip) }
+    let end = unretained(ifAny: graph) { graph -> GraphProgress.End in
+      graph.takeOutputs(of: number, from: member, into: parent)
+      let isUsedAgain =
+        error == nil && isPlain(number) && !graph.isKept && progress.hasMore
+        && pool.idleCount < Self.mostIdle
+      pool.remove(member, keeps: isUsedAgain)
+      if error != nil { return .failed }
+      return hasConditions && graph.skipped.contains(number) ? .skipped : .succeeded
+    }
+    if let end {
+      if stop == nil { for skip in progress.end(number, end) { skipped(skip) } }
+    } else {
+      pool.remove(member, keeps: false)
     }
     continueAsWork()
   }
@@ -394,6 +401,8 @@ private final class GraphData {
   let conditions: [Int: any CasePredicate]
   private let outer: DataBucket
   private let keys: GraphPlan.Keys
+  /// Whether steps give keys.
+  private let hasKeys: Bool
   /// Whether the run is kept: then a step has copies of what it needs, because its record says which keys it has read of
   /// others, and those of its own data aren't among them.
   let isKept: Bool
@@ -415,18 +424,19 @@ private final class GraphData {
     self.conditions = conditions
     self.outer = outer
     keys = plan.keys(of: outer.keys)
+    hasKeys = !keys.givers.isEmpty
   }
 
   func giver(of key: DataKey) -> Int? { keys.givers[key] }
 
   /// Whether a step needs a key of others.
   func isNeeded(_ key: DataKey, by step: Int) -> Bool {
-    !keys.givers.isEmpty && keys.mask(of: step, absent: []).shows(key)
+    hasKeys && keys.mask(of: step, absent: []).shows(key)
   }
 
   /// Hides from a step what others give and it doesn't need; nil if there is nothing to hide.
   func mask(of step: Int) -> DataMask? {
-    keys.givers.isEmpty ? nil : keys.mask(of: step, absent: absent)
+    hasKeys ? keys.mask(of: step, absent: absent) : nil
   }
 
   /// The data of a step: what it needs of others, and what all see; nil if it sees all.
@@ -434,7 +444,7 @@ private final class GraphData {
     if isKept {
       let made = DataBucket(keys: outer.keys, parent: outer)
       made.hide(DataMask(keys.givers))
-      for key in keys.givers.isEmpty ? [] : keys.needs[step] where given.contains(key) {
+      for key in hasKeys ? keys.needs[step] : [] where given.contains(key) {
         made.copy(key, from: outer)
       }
       return made
@@ -448,7 +458,7 @@ private final class GraphData {
   /// Takes what a step has given.
   @inline(__always)
   func takeOutputs(of step: Int, from member: Execution, into parent: Execution) {
-    if keys.givers.isEmpty || keys.gives[step].isEmpty { return }
+    if !hasKeys || keys.gives[step].isEmpty { return }
     takeSome(of: step, from: member, into: parent)
   }
 
@@ -470,6 +480,6 @@ private final class GraphData {
 
   /// A step isn't executed.
   func leavesOut(_ step: Int) {
-    if !keys.givers.isEmpty { absent.formUnion(keys.gives[step]) }
+    if hasKeys { absent.formUnion(keys.gives[step]) }
   }
 }
