@@ -31,6 +31,7 @@ local measures = {
   { "line with as many secrets", "secret", 10000 },
   { "element of a needed list", "needed_element", 1000000 },
   { "flow in a case, all views", "shown_case", 10000 },
+  { "step of a graph, checked", "checked_step", 10000 },
   { "function in a function, kept", "enclosed_function", 100000 },
 }
 

@@ -167,6 +167,20 @@ end
 function kinds.edge(n) return fan(n, true) end
 function kinds.no_edge(n) return fan(n, false) end
 
+-- Steps of a graph, some of them groups, that need what those before them give, and are checked.
+function kinds.checked_step(n)
+  local graph = flow.graph("checked"):data { key0 = 0, list = { 1 } }
+  for i = 1, n do
+    local needs, gives = { ["key" .. i - 1] = "integer" }, { ["key" .. i] = "integer" }
+    graph:add(flow.op("Key" .. i .. "Op", { needs = needs, gives = gives, run = nothing }))
+    if i % 10 == 0 then
+      local ItemOp = flow.op("Item" .. i .. "Op", { needs = { item = "integer" }, run = nothing })
+      graph:add_grouped(ItemOp, { input = "list", as = "item" })
+    end
+  end
+  return function() assert(#graph:check() == 0) end
+end
+
 function kinds.string_item(n)
   local list = {}
   for i = 1, n do list[i] = "item " .. i end

@@ -373,7 +373,6 @@ package final class Keeper: RunKeeper, MessageKeeper {
     _ work: KeptWork, lineage: UInt64? = nil, _ index: Int? = nil, record: () -> OpRecord,
     undone: @escaping UndoneKeeping
   ) throws -> KeepingDecision {
-    counts?.kept += 1
     var result = FlowValue.null
     var writes: [(key: DataKey, value: FlowValue)] = []
     var undos = KeptUndos()
@@ -390,6 +389,7 @@ package final class Keeper: RunKeeper, MessageKeeper {
         writes.append((key, tables.value(for: key, or: value, in: work.data)))
       }
     }
+    counts?.kept += 1
     let keys = work.loop.keys
     let outer = work.outer as? OpKeeping
     if let outer {

@@ -15,7 +15,7 @@ enum RunJSON {
     json.field("id", run.id)
     json.field("identifier", run.identifier)
     json.field("started", run.started)
-    json.field("ended", run.started + run.duration.inSeconds)
+    if run.state != .pending { json.field("ended", run.started + run.duration.inSeconds) }
     json.field("state", run.state.name)
     json.field("duration", run.duration.inSeconds)
     json.field("finished_early", run.isFinishedEarly)

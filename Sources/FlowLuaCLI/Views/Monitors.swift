@@ -18,6 +18,9 @@ final class Monitors: RunMonitor {
   private let plainProgress: PlainProgress?
   private let events: EventFile?
   private var summaries: SummaryFile?
+  /// The runs that `--summary` shows and that haven't ended, by their order.
+  private var openRuns: [ObjectIdentifier: (place: Int, run: Run)] = [:]
+  private var runCount = 0
   /// The number of runs that were checked instead of executed.
   private var checkCount = 0
   /// Whether something failed that determines the exit status.
@@ -43,7 +46,7 @@ final class Monitors: RunMonitor {
 
   /// Lets the requested files be written also where the script ends by os.exit, even before it uses flow.
   func finishAtExit() {
-    guard options.graph != nil || events != nil || summaries != nil || files != nil else { return }
+    guard options.graph != nil || events != nil || showsSummaries || files != nil else { return }
     Self.last = self
     atexit { Monitors.last?.finish() }
   }
@@ -57,9 +60,7 @@ final class Monitors: RunMonitor {
     plainProgress?.watch(loop)
     if let events { loop.eventSinks.append(events) }
     if options.follows { loop.eventSinks.append(FollowedLines.sink(summaryOptions, options.color)) }
-    if options.summary != nil || summaries != nil || options.graph != nil || options.checks
-      || files != nil
-    {
+    if showsSummaries || options.graph != nil || options.checks || files != nil {
       loop.runMonitors.append(self)
     }
     files?.watch(host)
@@ -82,6 +83,10 @@ final class Monitors: RunMonitor {
     if options.graph != nil { graphs.add(run) }
     guard options.checks else {
       files?.runBegins(run)
+      if showsSummaries {
+        runCount += 1
+        openRuns[ObjectIdentifier(run)] = (runCount, run)
+      }
       return true
     }
     printCheck(of: run)
@@ -89,14 +94,22 @@ final class Monitors: RunMonitor {
   }
 
   func runEnded(_ run: Run) {
+    openRuns[ObjectIdentifier(run)] = nil
     // A run that was only checked or rehearsed has no summary.
     if !run.hasOutcome { return }
     files?.runEnded(run)
+    writeSummaries(of: run, messages.host)
+  }
+
+  private var showsSummaries: Bool { options.summary != nil || options.summaryFile != nil }
+
+  /// `host` is nil where its Lua state may be gone: then the data of the run are left out.
+  private func writeSummaries(of run: Run, _ host: ScriptHost?) {
     if let form = options.summary {
-      writeSummary(of: run, form) { Output.write($0, toError: true) }
+      writeSummary(of: run, form, host) { Output.write($0, toError: true) }
     }
     if let file = options.summaryFile {
-      writeSummary(of: run, file.form) { summaries?.add($0) }
+      writeSummary(of: run, file.form, host) { summaries?.add($0) }
     }
   }
 
@@ -105,11 +118,12 @@ final class Monitors: RunMonitor {
   }
 
   private func writeSummary(
-    of run: Run, _ form: LongOptions.SummaryForm, _ write: (ByteString) -> Void
+    of run: Run, _ form: LongOptions.SummaryForm, _ host: ScriptHost?,
+    _ write: (ByteString) -> Void
   ) {
     switch form {
     case .text: write(run.summary(summaryOptions))
-    case .json: RunJSON.write(run, messages.host, write)
+    case .json: RunJSON.write(run, host, write)
     }
   }
 
@@ -176,6 +190,10 @@ final class Monitors: RunMonitor {
 
   /// Writes the files of `--summary`, `--report`, `--trace` and others, unless that has been done.
   func writeRuns() {
+    for (_, run) in openRuns.values.sorted(by: { $0.place < $1.place }) where !run.isSkipped {
+      writeSummaries(of: run, nil)
+    }
+    openRuns = [:]
     guard files != nil || summaries != nil else { return }
     progress?.end()
     let failures = [summaries?.write()].compactMap { $0 } + (files?.write() ?? [])

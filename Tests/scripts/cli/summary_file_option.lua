@@ -76,6 +76,20 @@ list = run "flow.op('EndOp', function() os.execute('kill -s TERM ' .. io.open('/
 check.equal(list[1].state, "cancelled")
 check.equal(#run "print(1)", 0)
 
+-- A run that hasn't ended at os.exit is shown as far as it has come, in a file and on stderr.
+for _, closes in ipairs { "false", "true" } do
+  local exits = "flow.new('first'):run() flow.op('ExitOp', function(ctx) ctx:log 'before' os.exit(4, " .. closes .. ") end):run()"
+  list, result, text = run(exits)
+  check.equal(result.status, 4)
+  check.equal(#list, 2)
+  check.same({ list[1].run, list[1].state, list[2].run, list[2].state, list[2].ended }, { "first", "succeeded", "ExitOp", "pending" })
+  check.contains(text, '"message":"before"')
+  lines, result = run(exits, "text")
+  check.contains(table.concat(lines, "\n"), "[first] DidFinish", "[ExitOp] before")
+  result = host.run(host.binary, { "--summary", "-e", "local flow = require 'flow' " .. exits })
+  check.contains(result.stderr, "[first] DidFinish", "[ExitOp] WillStart", "[ExitOp] before")
+end
+
 -- A file that can't be written any more is reported at the end.
 local gone = folder.path .. "/gone"
 require("flow.fs").mkdir(gone)

@@ -172,8 +172,19 @@ extension Blueprint {
       if conditions[place] != nil { data[place].takeLists() }
     }
     let made = GraphPlan(data, graph) { steps[$0].op.name }
+    if graph.hasData { made.noteNeeds(of: steps, conditions) }
     self.graph?.note(made, at: changes)
     return made
+  }
+}
+
+extension Step {
+  /// What it declares that it needs of the data around it.
+  var needs: [Declaration] {
+    guard case .group(let dispatcher) = kind else { return op.needs }
+    let item = dispatcher.itemKey ?? op.primaryInput
+    return [Declaration(dispatcher.input, FlowValueType.any)]
+      + op.needs.filter { $0.name != item && $0.name != dispatcher.input }
   }
 }
 

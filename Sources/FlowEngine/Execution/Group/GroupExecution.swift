@@ -9,6 +9,8 @@ final class GroupExecution: MemberGroup {
   private var source: ListSource?
   /// Instead of a list, an iterator that gives the items while others execute.
   private var feed: ItemFeed?
+  /// The value whose items it gives, unless that is a stream.
+  private var iterator: FlowValue?
   /// Whether no more items start, and the group succeeds when those that execute have ended.
   private var isClosed = false
   /// Other steps of a graph get each result in it as soon as it and those before it are there.
@@ -358,7 +360,12 @@ final class GroupExecution: MemberGroup {
     let list = ListSource(value, isSecret: isSecret)
     // An object that can be called may look like an empty list.
     if list?.count ?? 0 == 0 {
+      if let problem = parent.run.iterators.problem(of: value) { return refuse(.usage(problem)) }
       if let feed = ItemFeed(value, of: self, isSecret: isSecret, on: loop) {
+        if !feed.isOfStream {
+          iterator = value
+          parent.run.iterators.begin(value, dispatcher.input, of: op.name)
+        }
         return begin(feed)
       }
     }
@@ -626,6 +633,13 @@ final class GroupExecution: MemberGroup {
   private func finish() {
     isScheduled = true
     queue?.setTimer(nil)
+    if let iterator, let feed {
+      if stop != nil, feed.count > 0 {
+        parent.run.iterators.fail(iterator, dispatcher.input, count: feed.count)
+      } else {
+        parent.run.iterators.end(iterator)
+      }
+    }
     if let stop {
       parent.groupEnded(stop)
       return

@@ -175,7 +175,7 @@ extension Execution {
     let given =
       top == 0 && group == nil && frames[top].attempt.number == 1
       ? plan?.keys(of: loop.keys).given(in: bucket) : nil
-    var problem = plan?.problem
+    var problem = plan?.problem ?? plan?.clash
     if let given {
       problem =
         "<\(given.key)> is among the data given, but [\(blueprint.steps[given.giver].op.name)] gives it"
@@ -184,10 +184,31 @@ extension Execution {
       lastError = attributed(.usage("graph '\(flow.name)': \(problem ?? "")"), to: top)
       return .moved
     }
+    if let error = outerInputError(plan, blueprint, scope, top) {
+      lastError = error
+      return .moved
+    }
     enter(
       ParallelExecution(
         blueprint.steps, parent: self, scope: scope, position: 0, graph: (plan, blueprint)))
     return .waiting
+  }
+
+  /// The error about data that a step of a graph needs, that none gives, and that aren't there: nothing has executed then.
+  private func outerInputError(
+    _ plan: GraphPlan, _ blueprint: Blueprint, _ scope: UInt32, _ top: Int
+  ) -> FlowError? {
+    if isRehearsing || frames[top].attempt.number > 1 { return nil }
+    for (step, declared) in plan.outerNeeds {
+      guard let error = checking({ declared.inputError(in: bucket) }) else { continue }
+      if blueprint.steps[step].isGroup {
+        return error.attributed(to: "Group", at: "\(path(of: top))/Group")
+      }
+      return error.attributed(
+        to: blueprint.steps[step].op.name,
+        at: run.path(scope: scope, position: UInt32(truncatingIfNeeded: step)))
+    }
+    return nil
   }
 
   /// Executes the op, or the group, of a step of a graph.

@@ -39,6 +39,8 @@ public final class Run: FlowTask<DataBucket> {
   private(set) var owned: OwnedTasks?
   /// The tasks that its ops and callbacks wait for.
   private var awaited = AwaitedTasks()
+  /// The iterators whose items groups take, or have taken and not executed.
+  var iterators = IteratorUses()
   /// The run whose op has started this one, and the scope of this run's lines there.
   private(set) var outer: (run: Run, scope: UInt32)?
   /// Whether it only executes items of another loop's group. That group knows the whole path.

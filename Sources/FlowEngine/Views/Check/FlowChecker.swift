@@ -13,7 +13,7 @@ final class FlowChecker: BlueprintVisitor {
   // The open parts, the innermost last.
 
   private var flows: ContiguousArray<OpenFlow> = []
-  private var groups: ContiguousArray<(outer: KnownData, start: Int)> = []
+  private var groups: ContiguousArray<(outer: Outer, start: Int)> = []
   private var parallels: ContiguousArray<OpenParallel> = []
   private var cases: ContiguousArray<OpenCases> = []
 
@@ -35,9 +35,18 @@ final class FlowChecker: BlueprintVisitor {
     let writes: ContiguousArray<DataWrite>
   }
 
+  /// The knowledge around a group.
+  private enum Outer {
+    case all(KnownData)
+    /// The facts that an op which isn't a flow may change: a copy of all for each step would take quadratic time.
+    case facts([(key: ByteString, fact: KnownData.Fact?)], undeclared: ByteString?)
+  }
+
   private struct OpenFlow {
-    let isGraph: Bool
-    /// The knowledge before the present step of a graph.
+    /// The steps of a graph.
+    let graph: ContiguousArray<Step>?
+    var isGraph: Bool { graph != nil }
+    /// The knowledge before the present step of a graph, if that is a flow.
     var step: (before: KnownData, gives: Set<ByteString>)?
     /// The knowledge before it, if that is worth keeping.
     var begin: KnownData?
@@ -144,7 +153,9 @@ final class FlowChecker: BlueprintVisitor {
   var followsPlans: Bool { true }
 
   func beginStep(_ number: Int, _ plan: GraphPlan) {
-    if !flows.isEmpty { flows[flows.count - 1].step = (data, plan.data[number].gives) }
+    guard let top = flows.indices.last, let step = flows[top].graph?[number] else { return }
+    // Others set what they give, and no more.
+    flows[top].step = step.op.isFlow ? (data, plan.data[number].gives) : nil
   }
 
   /// Only what a step gives passes out of it.
@@ -162,7 +173,8 @@ final class FlowChecker: BlueprintVisitor {
       repeatedSteps += blueprint.steps.count + 1
     }
     var open = OpenFlow(
-      isGraph: blueprint.graph != nil, begin: isShared ? data : nil, start: journal.count)
+      graph: blueprint.graph == nil ? nil : blueprint.steps, begin: isShared ? data : nil,
+      start: journal.count)
     if let problem = blueprint.plan(nil)?.problem {
       report(.error, flow.name, "graph '\(flow.name)': \(problem)")
     }
@@ -292,8 +304,13 @@ final class FlowChecker: BlueprintVisitor {
       checkNeed(subject, dispatcher.input, FlowValueType.any.list)
       if !dispatcher.allowEmpty { checkEmpty(subject, dispatcher.input, fact) }
     }
-    groups.append((data, journal.count))
-    guard let key = dispatcher.itemKey ?? op.primaryInput else { return }
+    let item = dispatcher.itemKey ?? op.primaryInput
+    let changed = Set(op.gives.map(\.name) + [item].compactMap { $0 })
+    let outer: Outer =
+      op.isFlow
+      ? .all(data) : .facts(changed.map { ($0, data[$0]) }, undeclared: data.undeclared)
+    groups.append((outer, journal.count))
+    guard let key = item else { return }
     let items = isIterator ? nil : fact?.sources.map { $0.items(of: dispatcher.input) }
     data.facts[key] = KnownData.Fact(
       isCertain: true, sources: ContiguousArray(items ?? [ValueSource(.any, .group(op.name))]))
@@ -302,11 +319,15 @@ final class FlowChecker: BlueprintVisitor {
   func endGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
     guard let (outer, start) = groups.popLast() else { return }
     let op = place.step.op
-    let item = data
+    let collected = (dispatcher.collect ?? op.primaryOutput).flatMap { data[$0] }
     journal.removeSubrange(start...)
-    data = outer
+    switch outer {
+    case .all(let outer): data = outer
+    case .facts(let facts, let undeclared):
+      for (key, fact) in facts { data.facts[key] = fact }
+      data.undeclared = undeclared
+    }
     if let output = dispatcher.output {
-      let collected = (dispatcher.collect ?? op.primaryOutput).flatMap { item[$0] }
       let type = dispatcher.itemType(collected?.type ?? .any)
       set(output, ValueSource(type.list, .group(op.name)))
     }
