@@ -85,9 +85,9 @@ for _, closes in ipairs { "false", "true" } do
   check.same({ list[1].run, list[1].state, list[2].run, list[2].state, list[2].ended }, { "first", "succeeded", "ExitOp", "pending" })
   check.contains(text, '"message":"before"')
   lines, result = run(exits, "text")
-  check.contains(table.concat(lines, "\n"), "[first] DidFinish", "[ExitOp] before")
+  check.contains(table.concat(lines, "\n"), "Flow isSuccess: true", "[ExitOp] before")
   result = host.run(host.binary, { "--summary", "-e", "local flow = require 'flow' " .. exits })
-  check.contains(result.stderr, "[first] DidFinish", "[ExitOp] WillStart", "[ExitOp] before")
+  check.contains(result.stderr, "Flow isSuccess: true", "[ExitOp] WillStart", "[ExitOp] before")
 end
 
 -- A file that can't be written any more is reported at the end.

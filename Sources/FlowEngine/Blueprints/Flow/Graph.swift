@@ -178,6 +178,37 @@ extension Blueprint {
   }
 }
 
+extension GraphPlan {
+  /// Notes what steps without a condition need that none gives, and whether types clash.
+  func noteNeeds(of steps: ContiguousArray<Step>, _ conditions: [Int: any CasePredicate]) {
+    // Copies of an op share what it declares.
+    var seen: Set<ObjectIdentifier> = []
+    var known: Set<[ByteString]> = []
+    for place in steps.indices where !data[place].needs.isEmpty && conditions[place] == nil {
+      let step = steps[place]
+      if step.isOp, !seen.insert(ObjectIdentifier(step.op.declarations)).inserted { continue }
+      for need in step.needs {
+        if let giver = givers[need.name] {
+          guard clash == nil, giver != place, !steps[giver].isGroup,
+            let given = steps[giver].op.gives.first(where: { $0.name == need.name })?.type.present,
+            !given.overlaps(need.type)
+          else { continue }
+          clash =
+            "[\(step.op.name)] needs <\(need.name)> as \(need.type.name), but [\(steps[giver].op.name)] gives it as \(given.name)"
+        } else if known.insert([need.name, need.type.name]).inserted {
+          // Others change while the graph runs, such as whether a file exists.
+          let isKnown = !need.type.kinds.isEmpty && !need.type.hasFiles && !need.type.isTested
+          if !isKnown, need.type.isOptional { continue }
+          let declared = Declarations(needs: [
+            isKnown ? need : Declaration(need.name, FlowValueType.any)
+          ])
+          outerNeeds.append((place, declared))
+        }
+      }
+    }
+  }
+}
+
 extension Step {
   /// What it declares that it needs of the data around it.
   var needs: [Declaration] {

@@ -196,9 +196,9 @@ final class GraphPlan {
   /// Why the graph can't run; nil when it can.
   let problem: ByteString?
   /// Why what one step gives can't be what another needs; nil when it can.
-  private(set) var clash: ByteString?
+  var clash: ByteString?
   /// What steps need that none gives, each for the first step that needs it.
-  private(set) var outerNeeds: [(step: Int, declared: Declarations)] = []
+  var outerNeeds: [(step: Int, declared: Declarations)] = []
 
   /// The keys on a loop.
   final class Keys {
@@ -332,35 +332,6 @@ final class GraphPlan {
       problem = Self.circle(edges, data.indices.map(name), known: Set(sorted))
     }
     self.problem = problem
-  }
-
-  /// Notes what steps without a condition need that none gives, and whether types clash.
-  func noteNeeds(of steps: ContiguousArray<Step>, _ conditions: [Int: any CasePredicate]) {
-    // Copies of an op share what it declares.
-    var seen: Set<ObjectIdentifier> = []
-    var known: Set<[ByteString]> = []
-    for place in steps.indices where !data[place].needs.isEmpty && conditions[place] == nil {
-      let step = steps[place]
-      if step.isOp, !seen.insert(ObjectIdentifier(step.op.declarations)).inserted { continue }
-      for need in step.needs {
-        if let giver = givers[need.name] {
-          guard clash == nil, giver != place, !steps[giver].isGroup,
-            let given = steps[giver].op.gives.first(where: { $0.name == need.name })?.type.present,
-            !given.overlaps(need.type)
-          else { continue }
-          clash =
-            "[\(step.op.name)] needs <\(need.name)> as \(need.type.name), but [\(steps[giver].op.name)] gives it as \(given.name)"
-        } else if known.insert([need.name, need.type.name]).inserted {
-          // Others change while the graph runs, such as whether a file exists.
-          let isKnown = !need.type.kinds.isEmpty && !need.type.hasFiles && !need.type.isTested
-          if !isKnown, need.type.isOptional { continue }
-          let declared = Declarations(needs: [
-            isKnown ? need : Declaration(need.name, FlowValueType.any)
-          ])
-          outerNeeds.append((place, declared))
-        }
-      }
-    }
   }
 
   /// How long the way from each step to the end is, by the times of steps; empty if no time is known. Steps between which
