@@ -79,6 +79,44 @@ local function known_options(call)
   return names
 end
 
+-- Compares the kinds of events of the engine with those that the annotation and the page name.
+function bindings.check_kinds(entries, path, page, report)
+  local file <close> = assert(io.open "Sources/FlowEngine/Base/Log/RunEvent.swift")
+  local text = assert(file:read("a"):match "enum Kind:.-\n(.-)\n  }\n", "no kinds of events")
+  local real = {}
+  local function lower(letter) return "_" .. letter:lower() end
+  for name in text:gmatch "\n%s*case `?(%w+)" do real[name:gsub("%u", lower)] = true end
+  local function compare(where, line, known)
+    for kind in pairs(known) do
+      if not real[kind] then report(where, line, ("there is no event '%s'"):format(kind)) end
+    end
+    for kind in pairs(real) do
+      if not known[kind] then report(where, line, ("the event '%s' is missing"):format(kind)) end
+    end
+  end
+  for _, entry in ipairs(entries) do
+    for _, field in ipairs(entry.name == "flow.Event" and entry.fields or {}) do
+      if field.name == "kind" then
+        local known = {}
+        for kind in field.type:gmatch '"([%w_]+)"' do known[kind] = true end
+        compare(path, field.line, known)
+      end
+    end
+  end
+  -- The first table of a page with the column `kind`.
+  local known, first
+  for number, line in ipairs(page.lines) do
+    if line:find "^| kind |" then
+      known, first = {}, number
+    elseif first and line:find "^|" then
+      for kind in line:match("^|([^|]*)|"):gmatch "`([%w_]+)`" do known[kind] = true end
+    elseif first then
+      break
+    end
+  end
+  compare(page.path, assert(first, "no table of kinds"), known)
+end
+
 function bindings.check(entries, path, report)
   local count, classes = 0, {}
   for _, entry in ipairs(entries) do

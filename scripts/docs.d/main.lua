@@ -92,6 +92,9 @@ local pages = {}
 for _, path in ipairs(files "*.md") do
   pages[#pages + 1] = page.read(path)
   page.check(pages[#pages], report)
+  if path:find "/LogFormats.md$" then
+    bindings.check_kinds(entries, source, pages[#pages], report)
+  end
 end
 
 local comment_count = comments.check(

@@ -112,6 +112,9 @@ package final class HTTPTask: ExternalTask<FlowHTTPResponse> {
   /// A URL for messages: without user, password and values of the query.
   package static func shown(_ url: ByteString) -> ByteString { HTTPURL.shown(url) }
 
+  /// A text that may be no URL, for messages: all before the last `@` is left out.
+  package static func shownUnread(_ text: ByteString) -> ByteString { HTTPURL.shownUnread(text) }
+
   /// Passes on a line such as `GET https://api.example/items -> 200 in 0.21s, 14 kB`.
   private func log(
     _ transfer: HTTPTransfer, _ url: ByteString, _ status: Int, _ elapsed: Duration, _ size: Int64?

@@ -109,7 +109,7 @@ struct HTTPURL: Equatable {
   var shown: ByteString { Self.shown(text) }
 
   /// A text that couldn't be read as a URL, for messages: all before the last `@` may be a password.
-  private static func shownUnread(_ text: ByteString) -> ByteString {
+  static func shownUnread(_ text: ByteString) -> ByteString {
     guard let at = text.bytes.lastIndex(of: UInt8(ascii: "@")) else { return shown(text) }
     let start = text.bytes.place(of: "//").map { text.bytes[..<$0.upperBound] }
     let hidden = ByteString(start ?? []) + SecretValue.mark

@@ -44,6 +44,8 @@ package final class Keeper: RunKeeper, MessageKeeper {
   private let usesCache: Bool
   /// By the name of an op, or of an item: `PayOp`, `PayOp #3`.
   let settlements: [ByteString: Settlement]
+  /// Those of their names that no op has had, neither in an earlier process nor in this one.
+  package private(set) var unmetSettlements: Set<ByteString>
   /// The answers to questions of this process, by the names of their waits.
   var answers: [ByteString: Settlement] = [:]
   /// Called with a sentence for the person who runs the script.
@@ -100,8 +102,17 @@ package final class Keeper: RunKeeper, MessageKeeper {
     self.settlements = settlements
     self.choice = choice
     self.warn = warn
+    unmetSettlements = Set(settlements.keys)
+    if !settlements.isEmpty {
+      for record in records { unmetSettlements.subtract([record.op, record.shownName]) }
+    }
     earlier = EarlierOps(records)
     if !records.isEmpty { counts = KeptCounts() }
+  }
+
+  /// The ops of earlier processes that are executed only once, as decisions name them.
+  package var namesOfOnce: [ByteString] {
+    Set(earlier.records.filter(\.isOnce).map(\.shownName)).sorted()
   }
 
   /// How much of an earlier process was kept, and how much is executed again and why: `58 kept, 1 again: had failed`; nil for a
@@ -125,6 +136,7 @@ package final class Keeper: RunKeeper, MessageKeeper {
   }
 
   package func decide(_ work: KeptWork) -> KeepingDecision {
+    if !unmetSettlements.isEmpty { unmetSettlements.subtract([work.name, work.names().shown]) }
     // Nothing is executed unrecorded.
     if let failure = kept?.failure { return refuse(failure) }
     do {

@@ -173,6 +173,8 @@ final class Keeping {
   /// How many other ops weren't.
   private var skipped = 0
   private var obstacle: KeptRehearsal.Finding?
+  /// The plans of the runs with obstacles: they name ops that weren't reached.
+  private var plans: [ByteString] = []
   private var hasFailures = false
 
   /// Takes what was found out about a run.
@@ -184,6 +186,7 @@ final class Keeping {
     executed += rehearsal.executed
     skipped += rehearsal.skipped
     obstacle = obstacle ?? rehearsal.unknown
+    if executed == 0, rehearsal.unknown != nil { plans.append(run.plan()) }
     for (path, message) in rehearsal.failures {
       hasFailures = true
       Self.messages?.say("[\(path)] \(message)")
@@ -220,8 +223,11 @@ final class Keeping {
         )
         return !hasFailures
       }
+      let isThere = names.contains { name in
+        Self.open?.hasOp(named: name) == true || plans.contains { $0.names(op: name) }
+      }
       let why: ByteString =
-        obstacle.map { ": what follows [\($0.path)] isn't known (\($0.line))" }
+        (isThere ? obstacle : nil).map { ": what follows [\($0.path)] isn't known (\($0.line))" }
         ?? ": no op of the script has that name\(Self.open?.hint(for: names) ?? "")"
       Self.messages?.say("--only \(shown) has executed nothing\(why)")
       return false
@@ -327,12 +333,14 @@ final class Keeping {
   private nonisolated(unsafe) static var open: ScriptKeeping?
   private nonisolated(unsafe) static var messages: Messages?
   private nonisolated(unsafe) static var isRehearsal = false
+  private nonisolated(unsafe) static var hasMistakenOption = false
 
   /// Records the end of the script in a process that exits with a status, unless that was done, and returns the status.
   static func end(withStatus status: Int32) -> Int32 {
     let isStop = status == resumableStatus || Signals.failing != 0
     let isKept = end(status == 0 ? .finished : isStop ? .stopped : .failed)
-    return isKept == false && status == 0 ? 1 : status
+    guard status == 0 else { return status }
+    return isKept == false ? 1 : hasMistakenOption ? 2 : 0
   }
 
   /// Records the end of the script, unless that was done, and says how a run continues that hasn't finished. A script
@@ -344,6 +352,10 @@ final class Keeping {
     guard open.isOpen else { return nil }
     do throws(FlowError) {
       try open.end(end)
+      if let problem = open.problemOfSettlements {
+        messages?.say("option '--settle': \(problem)")
+        hasMistakenOption = true
+      }
       if let id = open.id, let summary = open.summary { messages?.say("\(id): \(summary)") }
       if !waits.isEmpty {
         for line in waits { Output.error(program: nil, line) }
@@ -357,6 +369,21 @@ final class Keeping {
       if error.storeProblem == .removed { return end == .finished }
       messages?.say(error.message)
       return false
+    }
+  }
+}
+
+extension ByteString {
+  /// Whether a line of a plan (`Run.plan`) is about an op with the last name of a path, without the number of an item.
+  fileprivate func names(op path: ByteString) -> Bool {
+    let item = path.itemSign.map { ByteString(path.bytes[..<$0]) } ?? path
+    let name = item.fileName
+    return split(at: "\n").contains { line in
+      // After the number of the step, or a dash.
+      let words = line.drop { $0 == UInt8(ascii: " ") }.split(at: " ", maxSplits: 1)
+      guard words.count == 2 else { return false }
+      let shown = ByteString(words[1])
+      return shown == name || shown.hasPrefix(name + " (") || shown.hasPrefix(name + ":")
     }
   }
 }

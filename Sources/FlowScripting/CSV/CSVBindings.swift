@@ -283,8 +283,9 @@ extension Options {
     guard let text = try string("separator") else { return nil }
     let reserved: [UInt8] = [UInt8(ascii: "\""), 0x0A, 0x0D]
     guard text.count == 1, let byte = text.bytes.first, !reserved.contains(byte) else {
-      throw arguments.wrong(
-        index, "field 'separator': a string of one byte, no quote and no line break, expected")
+      let got = text.onOneLine.truncated(to: FlowValue.logLimit)
+      throw wrong(
+        "separator", "a string of one byte, no quote and no line break, expected, got '\(got)'")
     }
     return byte
   }

@@ -291,10 +291,7 @@ extension Arguments {
   /// A path: a string that isn't empty and has no NUL in it.
   func path(_ index: Int) throws -> ByteString {
     guard let path = call.bytes(place(index)) else { throw wrong(index, expected: "path") }
-    if path.isEmpty { throw wrong(index, "path expected, got an empty string") }
-    if path.bytes.contains(0) {
-      throw wrong(index, "path expected, got a string with a NUL byte: '\(path.escapingNUL)'")
-    }
+    if let problem = path.problemAsPath { throw wrong(index, problem) }
     return path
   }
 
@@ -304,7 +301,23 @@ extension Arguments {
   }
 }
 
+extension ByteString {
+  /// Why it is no path, for an error of use; nil when it may be one.
+  var problemAsPath: ByteString? {
+    if isEmpty { return "path expected, got an empty string" }
+    return bytes.contains(0)
+      ? "path expected, got a string with a NUL byte: '\(escapingNUL)'" : nil
+  }
+}
+
 extension Options {
+  /// A field that is a path; nil when it is absent.
+  func path(_ name: ByteString) throws -> ByteString? {
+    let path = try string(name)
+    if let problem = path?.problemAsPath { throw wrong(name, problem) }
+    return path
+  }
+
   /// A field that is one of some names; nil when it is absent.
   func choice<Choice>(
     _ name: ByteString, of choices: [(name: String, value: Choice)]

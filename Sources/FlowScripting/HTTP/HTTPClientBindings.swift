@@ -15,19 +15,20 @@ struct HTTPClientBindings {
     let headers = try options.namedTexts("headers") { wrong("headers", $0) }.map {
       HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
     }
-    let authorization = try options.authorization(arguments) { wrong("auth", $0) }
+    let authorization = try options.authorization(arguments)
     let base = try options.string("base")
     var sample = FlowHTTPRequest(base ?? "http://localhost")
     sample.headers = headers
     sample.authorization = authorization
     if let misuse = sample.misuse { throw wrong(misuse.field, misuse.problem) }
     if let base, !base.hasPrefix("http://"), !base.hasPrefix("https://") {
-      throw wrong("base", "a URL that begins with http:// or https:// expected")
+      let got = HTTPTask.shownUnread(base)
+      throw wrong("base", "a URL that begins with http:// or https:// expected, got '\(got)'")
     }
     let client = FlowHTTPClient(
       base: base, headers: headers, authorization: authorization,
-      cookies: try jar(options, wrong),
-      maxConnections: try options.count("max_connections"), rate: try rate(options, wrong))
+      cookies: try jar(options),
+      maxConnections: try options.count("max_connections"), rate: try options.rate("rate"))
     // Mistakes in the others show here, not at each request.
     let defaults = options.without(Self.ownFields)
     _ = try HTTPRequestReader(arguments, sharing: defaults).request()
@@ -39,9 +40,7 @@ struct HTTPClientBindings {
     "base", "headers", "auth", "max_connections", "rate", "cookies",
   ]
 
-  private func jar(
-    _ options: Options, _ wrong: (ByteString, ByteString) -> any Error
-  ) throws -> HTTPCookieJar? {
+  private func jar(_ options: Options) throws -> HTTPCookieJar? {
     switch options.value("cookies") {
     case nil, .boolean(false): return nil
     case .boolean(true):
@@ -51,40 +50,10 @@ struct HTTPClientBindings {
       return HTTPCookieJar()
     case let value?:
       guard let jar = host.vm.object(in: value, try HTTPTypes.of(host).jar) else {
-        throw wrong("cookies", "boolean or a jar expected, as flow.http.jar() makes one")
+        throw options.wrong("cookies", expected: "boolean, or a jar of flow.http.jar(),")
       }
       return jar
     }
-  }
-
-  /// `rate = n` or `{ n, per = seconds }`.
-  private func rate(
-    _ options: Options, _ wrong: (ByteString, ByteString) -> any Error
-  ) throws -> RateLimit? {
-    guard let value = options.value("rate") else { return nil }
-    let problem = wrong("rate", "a number of requests, or { number, per = seconds } expected")
-    var count = value
-    var seconds = 1.0
-    if case .reference(let table) = value, table.kind == .table {
-      count = try host.vm.rawGet(.integer(1), in: table)
-      for (key, value) in try host.vm.pairs(of: table) {
-        switch (key, value) {
-        case (.integer(1), _): break
-        case (.string("per"), .integer(let number)): seconds = Double(number)
-        case (.string("per"), .number(let number)): seconds = number
-        default: throw problem
-        }
-      }
-    }
-    let number: Int64?
-    switch count {
-    case .integer(let integer): number = integer
-    case .number(let float): number = Int64(exactly: float)
-    default: number = nil
-    }
-    guard let number, number >= 1, let starts = Int(exactly: number), seconds.isFinite, seconds > 0
-    else { throw problem }
-    return RateLimit(starts, per: Duration(clampingSeconds: seconds))
   }
 
   /// `api.get`, …: functions that also can be called as methods.

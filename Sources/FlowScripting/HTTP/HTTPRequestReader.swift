@@ -159,7 +159,7 @@ struct HTTPRequestReader {
     request.query = try pairs("query").map { ($0.name, $0.value.text) }
     request.headers = try headers(arguments, options)
     request.body = try body()
-    request.authorization = try authorization(arguments, options)
+    request.authorization = try options.authorization(arguments)
     request.timeout = try options.duration("timeout", orZero: false)
     request.connectTimeout = try options.duration("connect_timeout", orZero: false) ?? .seconds(10)
     request.idleTimeout = try options.duration("idle_timeout", orZero: false) ?? .seconds(60)
@@ -212,9 +212,9 @@ struct HTTPRequestReader {
   }
 
   private func jar() throws -> HTTPCookieJar? {
-    guard let value = options?.value("cookies") else { return nil }
+    guard let options, let value = options.value("cookies") else { return nil }
     guard let jar = arguments.host.vm.object(in: value, try HTTPTypes.of(arguments.host).jar) else {
-      throw wrong("cookies", "a jar expected, as flow.http.jar() makes one")
+      throw options.wrong("cookies", expected: "jar of flow.http.jar()")
     }
     return jar
   }
@@ -224,7 +224,7 @@ struct HTTPRequestReader {
     case nil: return nil
     case "1.1": return .http1
     case "2": return .http2
-    default: throw wrong("http", "\"1.1\" or \"2\" expected")
+    case let other?: throw wrong("http", "\"1.1\" or \"2\" expected, got \"\(other)\"")
     }
   }
 
@@ -356,12 +356,6 @@ extension HTTPRequestReader {
       HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
     }
   }
-
-  func authorization(
-    _ arguments: Arguments, _ options: Options
-  ) throws -> FlowHTTPRequest.Authorization? {
-    try options.authorization(arguments) { wrong("auth", $0) }
-  }
 }
 
 extension Arguments {
@@ -425,9 +419,7 @@ extension Options {
   }
 
   /// `auth`: a token, or `{ user = …, password = … }`.
-  func authorization(
-    _ arguments: Arguments, _ wrong: (ByteString) -> any Error
-  ) throws -> FlowHTTPRequest.Authorization? {
+  func authorization(_ arguments: Arguments) throws -> FlowHTTPRequest.Authorization? {
     guard let value = value("auth") else { return nil }
     if let token = try arguments.text(value), !token.isNumber { return .bearer(token.text) }
     guard case .reference(let table) = value, table.kind == .table else {
@@ -435,9 +427,12 @@ extension Options {
     }
     let fields = try Options(
       arguments, index, try arguments.host.vm.pairs(of: table), ["user", "password"], of: "auth")
-    guard let user = try arguments.text(fields.value("user") ?? .nil),
-      let password = try arguments.text(fields.value("password") ?? .nil)
-    else { throw wrong("{ user = string, password = string or secret } expected") }
-    return .basic(user: user.text, password: password.text)
+    func text(_ name: ByteString) throws -> ByteString {
+      guard let text = try arguments.text(fields.value(name) ?? .nil) else {
+        throw fields.wrong(name, expected: "string or secret")
+      }
+      return text.text
+    }
+    return .basic(user: try text("user"), password: try text("password"))
   }
 }

@@ -114,7 +114,7 @@ local flow = {}
 ---The order of a step of a graph, besides what follows from its data.
 ---@class flow.GraphOrderOptions
 ---@field after? flow.Op|string|(flow.Op|string)[] Ops of the graph, or their names, after which it runs; they may be added later.
----@field when? async fun(data: flow.Data): boolean Called once its needs are there. If it returns false, the op is skipped, and so is what needs its keys, unless that need is optional.
+---@field when? async fun(data: flow.Data): boolean Called once its needs are there. If it returns false or nil, the op is skipped, and so is what needs its keys, unless that need is optional.
 ---@field buffer? integer How many items of each of its streams may be unread before `ctx:emit` waits, or, of a group, how many results; 64 by default.
 
 ---The policy of a step of a graph, and its order.
@@ -252,7 +252,7 @@ local flow = {}
 ---@field parent? integer The `id` of the flow, group or op that encloses the execution.
 ---@field path string The names of all that encloses the execution, and its own: `publish/ShardsOp #2/CountOp #1`.
 ---@field run string The id of the run, unique across processes.
----@field lane integer|string The number of the worker that executes it, 0 for the main thread, or the name of a worker of another node: `gpu1/3`.
+---@field lane integer|string The number of the worker that executes it, 0 for the main thread, or the name of a worker of another node: `gpu1/3`. The `start` of an op in a worker has 0 as long as no worker has taken the op; later events of the op have the number.
 ---@field queued? number Of the `start` of a group's item: when it could have begun, in seconds since the run began.
 ---@field op string The name of the op it is about.
 ---@field index? integer The op's index in a group, from 1 on.
@@ -382,7 +382,7 @@ function Flow:add_parallel(...) end
 function Flow:add_finally(op, policy) end
 
 ---Begins a branch, up to the next `case`, `otherwise` or `combine`. A branch matches if the key's value
----is this string, or if the predicate returns true; the first match is executed. If none matches and
+---is this string, or if the predicate returns neither false nor nil; the first match is executed. If none matches and
 ---there is no `otherwise`, the flow ends early and successfully. Cases don't nest: put a flow inside a
 ---case instead.
 ---@param key string|async fun(data: flow.Data): boolean

@@ -94,7 +94,7 @@ local Response = {}
 ---@field headers table<string, any>? Lines for the header of each request; those of a request take precedence.
 ---@field auth string|flow.Secret|{ user: string, password: string|flow.Secret }|nil The credentials of requests that have none.
 ---@field max_connections integer? The most requests at a time; the others wait.
----@field rate number|{ [1]: integer, per: number }|nil How many requests may start in a second, or in `per` seconds.
+---@field rate integer|flow.Rate|nil How many requests may start in a second, or in `per` seconds: `{ n, per = seconds }`.
 ---@field cookies boolean|flow.HTTPJar|nil Whether the client has a jar of its own, or the jar that it uses.
 ---@field timeout number?
 ---@field connect_timeout number?

@@ -158,9 +158,10 @@ package struct Options {
     prefix = parent.map { "\($0)." } ?? ""
     for (key, value) in pairs {
       guard case .string(let name) = key else {
+        let place: ByteString = parent.map { "field '\($0)': " } ?? ""
         throw arguments.wrong(
           index,
-          "fields are named by strings, got a key of type \(arguments.host.vm.typeName(of: key))"
+          "\(place)fields are named by strings, got a key of type \(arguments.host.vm.typeName(of: key))"
         )
       }
       guard known.contains(where: { name == $0 }) else {
@@ -198,10 +199,14 @@ package struct Options {
   /// A field of any type.
   package func value(_ name: ByteString) -> LuaValue? { fields[name] }
 
+  /// `bad argument #2 to 'op' (field 'retry.delay': problem)`.
+  func wrong(_ name: ByteString, _ problem: ByteString) -> any Error {
+    arguments.wrong(index, "field '\(prefix)\(name)': \(problem)")
+  }
+
   package func wrong(_ name: ByteString, expected: ByteString) -> any Error {
     let got = fields[name].map { arguments.host.kindName(of: $0) } ?? "nil"
-    return arguments.wrong(
-      index, "field '\(prefix)\(name)': \(expected) expected, got \(got)")
+    return wrong(name, "\(expected) expected, got \(got)")
   }
 
   /// The kind of a field's value; nil if it is missing or has no identity.
@@ -223,9 +228,7 @@ package struct Options {
     default: throw wrong(name, expected: "number")
     }
     guard isValid(number) else {
-      throw arguments.wrong(
-        index,
-        "field '\(prefix)\(name)': \(expected) expected, got \(FlowValue(value).logText)")
+      throw wrong(name, "\(expected) expected, got \(FlowValue(value).logText)")
     }
     return number
   }
@@ -260,9 +263,7 @@ package struct Options {
     default: throw wrong(name, expected: expected)
     }
     guard let count = value.count(atLeast: least) else {
-      let shown = FlowValue(value).logText
-      throw arguments.wrong(
-        index, "field '\(prefix)\(name)': \(expected) expected, got \(shown)")
+      throw wrong(name, "\(expected) expected, got \(FlowValue(value).logText)")
     }
     return count
   }

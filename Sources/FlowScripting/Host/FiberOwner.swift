@@ -112,7 +112,7 @@ enum FiberOwner {
       switch end {
       case .returned(.integer(let seconds)): completion.answer(seconds: Double(seconds))
       case .returned(.number(let seconds)): completion.answer(seconds: seconds)
-      case .returned: completion.finish(nil)
+      case .returned(let value): completion.answer(otherKind: ByteString(host.kindName(of: value)))
       case .failed(let error): completion.finish(error)
       }
     // Its caller reads the outcome.

@@ -69,7 +69,7 @@ struct JSONBindings {
   private func read(_ call: LuaCall) throws -> LuaAnswer {
     try host.checkAllowed(.files, call, "json.read")
     let arguments = Arguments(host, call, "read")
-    let path = try arguments.string(1)
+    let path = try arguments.path(1)
     let options = try JSONReading(arguments, 2)
     let memory = host.loop.memory?.beginCollecting()
     return try host.offload(call, in: memory) { cancellation throws(SystemError) in
@@ -86,7 +86,7 @@ struct JSONBindings {
   private func write(_ call: LuaCall) throws -> LuaAnswer {
     try host.check(.files, call, "json.write")
     let arguments = Arguments(host, call, "write")
-    let path = try arguments.string(1)
+    let path = try arguments.path(1)
     let options = try JSONWriting(arguments, 3)
     if arguments.isNil(2) { throw arguments.wrong(2, expected: "value") }
     let text: ByteString

@@ -23,7 +23,9 @@ struct KeepingBindings {
       case nil: break
       case .boolean(let flag)?: if flag { resumption = .latest }
       case .string(let id)?: resumption = .run(id)
-      default: throw arguments.wrong(1, "field 'resume': boolean or string expected")
+      case let value?:
+        let got = host.kindName(of: value)
+        throw arguments.wrong(1, "field 'resume': boolean or string expected, got \(got)")
       }
       do {
         let keeping = try host.keepingOfScript(resuming: resumption)

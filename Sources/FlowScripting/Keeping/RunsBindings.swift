@@ -219,11 +219,7 @@ struct RunsBindings {
     let view = try KeptRunView(id, in: try store(call, folder))
     let text = kind == "timeline" ? view.timeline : view.report
     if call.isNil(3) { return try host.answer(call, .bytes(text)) }
-    guard call.kind(3) == .string, let path = call.bytes(3) else {
-      throw host.usage(
-        call,
-        "bad argument #1 to '\(kind)' (string expected, got \(host.shownType(call, 3)))")
-    }
+    let path = try Arguments(host, call, kind.description, hidden: 2).path(1)
     return try host.offload(call) { cancellation throws(SystemError) in
       try Files.write(text, to: path, cancellation)
     } answer: { call, _ in

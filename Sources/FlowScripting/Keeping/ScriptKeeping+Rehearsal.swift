@@ -53,6 +53,12 @@ extension ScriptKeeping {
     return names.lazy.map { Self.hint($0, records) }.first { !$0.isEmpty } ?? ""
   }
 
+  /// Whether an op of the present run has a name, or is within one that has it.
+  package func hasOp(named name: ByteString) -> Bool {
+    guard let id, let records = try? store?.records(of: id) else { return false }
+    return records.contains { $0.isWithin(name) }
+  }
+
   private static func hint(_ name: ByteString, _ records: [OpRecord]) -> ByteString {
     let near = NearestName.of(name, in: records.map(\.op))
     return near.map { " (did you mean '\($0)'?)" } ?? ""

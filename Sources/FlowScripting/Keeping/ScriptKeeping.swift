@@ -136,6 +136,20 @@ package final class ScriptKeeping: RunMonitor {
     guard !isRehearsal, let keeper = keeper as? Keeper else { return nil }
     return isOfScript && !keeper.repeatsFinished ? nil : keeper.summary
   }
+  /// The problem of a decision about an op that nothing was decided about: no op has its name. nil without one.
+  package var problemOfSettlements: ByteString? {
+    guard let keeper = keeper as? Keeper, let name = keeper.unmetSettlements.min(), let id else {
+      return nil
+    }
+    let known = keeper.namesOfOnce
+    let shown = known.prefix(5).map { "'\($0)'" as ByteString }.joined(separator: ", ")
+    let rest: ByteString = known.count > 5 ? " and \(known.count - 5) more" : ""
+    let there: ByteString =
+      known.isEmpty
+      ? "none has been executed only once" : "executed only once: \(shown)\(rest)"
+    return "no op of run \(id) that was reached is named '\(name)'; \(there)"
+  }
+
   /// Whether the script has asked for it, not the person who runs it.
   var isOfScript = false
 

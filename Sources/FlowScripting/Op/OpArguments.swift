@@ -203,6 +203,15 @@ public struct OpOptions {
     try options.duration(name.byteString, orZero: orZero)
   }
 
+  /// A field that is a table of options; nil when it is absent.
+  package func table(_ name: some FlowText, known: [String]) throws -> OpOptions? {
+    guard let table = try options.table(name.byteString) else { return nil }
+    let pairs = try options.arguments.host.vm.pairs(of: table)
+    return OpOptions(
+      try Options(
+        options.arguments, options.index, pairs, known, of: name.byteString.description))
+  }
+
   /// The fields of a table with string keys, in the order of the keys; nil when it is absent.
   package func fields(_ name: some FlowText) throws -> [(name: ByteString, value: FlowValue)]? {
     try luaFields(name)?.map { ($0.name, FlowValue($0.value)) }

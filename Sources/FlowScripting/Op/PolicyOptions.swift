@@ -141,11 +141,8 @@ struct PolicyOptions {
     case nil: return nil
     case .table?: break
     default:
-      guard let attempts = try options.count("retry", expected: "table or number of attempts")
-      else {
-        return nil
-      }
-      return RetryPolicy(attempts: attempts)
+      return try options.count("retry", expected: "table, or number of attempts of at least 1,")
+        .map { RetryPolicy(attempts: $0) }
     }
     guard let table = try options.table("retry") else { return nil }
     let fields = try Options(

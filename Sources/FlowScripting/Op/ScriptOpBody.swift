@@ -270,4 +270,8 @@ final class ScriptRetryRule: RetryRule, @unchecked Sendable {
   func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
     (completion.state as? Fiber)?.cancel(error)
   }
+
+  func place(of question: RetryQuestion) -> ByteString? {
+    (question == .when ? when : delay).flatMap { host.vm.place(of: $0) }
+  }
 }

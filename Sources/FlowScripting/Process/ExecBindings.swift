@@ -43,7 +43,9 @@ struct ExecBindings {
       switch value {
       case .string(let text): request.environment[name] = .some(text)
       case .boolean(false): request.environment[name] = .some(nil)
-      default: throw options.wrong("env", "'\(name)': string or false expected")
+      default:
+        let got = host.kindName(of: value)
+        throw options.wrong("env", "'\(name)': string or false expected, got \(got)")
       }
     }
     if let problem = request.problem { throw arguments.wrong(2, problem.description) }
@@ -66,15 +68,14 @@ struct ExecBindings {
       return .pipe
     case .string(let bytes): return .bytes(bytes)
     case .reference(let reference)? where reference.kind == .table:
-      let fields = try options.luaFields("stdin") ?? []
-      if fields.count == 1, case .string(let text) = fields[0].value {
-        switch fields[0].name.cases {
-        case "bytes": return .bytes(text)
-        case "file": return .file(text)
-        default: break
-        }
+      let fields = try options.table("stdin", known: ["bytes", "file"])
+      switch (try fields?.bytes("bytes"), try fields?.bytes("file")) {
+      case (let bytes?, nil): return .bytes(bytes)
+      case (nil, let path?): return .file(path)
+      case (let bytes, _):
+        let got = bytes == nil ? "an empty table" : "both of them"
+        throw options.wrong("stdin", "{ bytes = string } or { file = path } expected, got \(got)")
       }
-      throw options.wrong("stdin", "{ bytes = string } or { file = path } expected")
     case .some(let value):
       throw options.wrong(
         "stdin",

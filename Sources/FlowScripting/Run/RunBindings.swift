@@ -150,7 +150,7 @@ struct RunBindings {
     noteRead(ofAllIn: run)
     if arguments.isNil(1) { return try host.answer(call, .bytes(text(run))) }
     try host.check(.files, call, "run:\(function)")
-    let path = try arguments.string(1)
+    let path = try arguments.path(1)
     let content = text(run)
     return try host.offload(call) { cancellation throws(SystemError) in
       if let problem = problem(path) {

@@ -3,7 +3,8 @@ internal import FlowHTTP
 internal import FlowSystem
 @_spi(Scripting) internal import LuaVM
 
-/// Runs as spans of OpenTelemetry, in the JSON of OTLP: ids in hexadecimal, times as strings of nanoseconds.
+/// Runs as spans of OpenTelemetry, in the JSON of OTLP: ids in hexadecimal, times as strings of nanoseconds. A text is one
+/// line, so that it is JSON Lines, too.
 ///
 /// A run has a span for each execution, for each attempt if there are several, for each undo, and for each program
 /// and request. Names of attributes are those of the semantic conventions where these have some.
@@ -48,7 +49,7 @@ package struct RunOTLP {
   }
 
   private mutating func endText() {
-    text.append(raw: "\n]}]}]}\n")
+    text.append(raw: "]}]}]}\n")
     texts.append(ByteString(text.bytes))
     text = head
     isFirst = true
@@ -231,7 +232,7 @@ package struct RunOTLP {
     _ end: Int64
   ) {
     if text.bytes.count >= limit { endText() }
-    text.append(raw: isFirst ? "\n" : ",\n")
+    if !isFirst { text.append(raw: ",") }
     isFirst = false
     text.append(raw: "{\"traceId\":\"\(trace.id)\",\"spanId\":\"\(id.hexadecimal)\"")
     if parent != 0 { text.append(raw: ",\"parentSpanId\":\"\(parent.hexadecimal)\"") }

@@ -177,7 +177,8 @@ enum TaskContextBindings {
       let isFirst = try settle(host, context, arguments)
       if isTry { return call.answer(.boolean(isFirst)) }
       if !isFirst {
-        throw host.usage(call, FlowPromise<FlowValue>.settledMessage)
+        let state = context.task.state.name
+        throw host.usage(call, "bad use of '\(name)' (its task has settled already: \(state))")
       }
       return call.answer()
     }

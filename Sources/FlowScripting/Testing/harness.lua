@@ -178,8 +178,9 @@ local function test_of(t, name)
 end
 
 local function wrong(name, index, expected, value)
+  local got = value == "" and "an empty string" or type(value)
   misuse("bad argument #" .. index .. " to '" .. name .. "' (" .. expected .. " expected, got "
-    .. type(value) .. ")")
+    .. got .. ")")
 end
 
 local function fail(test, message)

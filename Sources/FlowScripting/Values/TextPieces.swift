@@ -31,7 +31,7 @@ final class TextPieces {
   init(_ arguments: Arguments, _ index: Int, function: String) throws {
     if arguments.call.kind(index) == .table {
       let options = try arguments.options(index, known: ["path"])
-      guard let path = try options.string("path") else {
+      guard let path = try options.path("path") else {
         throw options.wrong("path", expected: "string")
       }
       try arguments.host.checkAllowed(.files, arguments.call, function)

@@ -80,6 +80,21 @@ check.usage(function() flow.http.get(url, 7) end, "flow.http.get", "#2")
 check.usage(function() flow.http.get(url, { url = url }) end, "flow.http.get", "url")
 check.usage(function() flow.http.post(url, { method = "GET" }) end, "flow.http.post", "method")
 check.usage(function() flow.http.client { base = 7 } end, "flow.http.client", "base")
+-- Each names the value that it got; before an @ there may be a password.
+for fields, message in pairs {
+  [{ base = "ftp://u:pw@h" }] = "'base': a URL that begins with http:// or https:// expected, got 'ftp://<redacted>@h'",
+  [{ base = "h/x" }] = "'base': a URL that begins with http:// or https:// expected, got 'h/x'",
+  [{ rate = 2.5 }] = "'rate': integer of at least 1, or { n, per = seconds }, expected, got 2.5",
+  [{ rate = "2" }] = "'rate': integer of at least 1, or { n, per = seconds }, expected, got string",
+  [{ rate = { 1, per = 0 } }] = "'rate.per': a finite number of seconds, greater than 0, expected, got 0",
+  [{ cookies = "x" }] = "'cookies': boolean, or a jar of flow.http.jar(), expected, got string",
+  [{ http = "3" }] = "'http': \"1.1\" or \"2\" expected, got \"3\"",
+  [{ auth = { 1, 2 } }] = "field 'auth': fields are named by strings, got a key of type integer",
+  [{ auth = { user = "u" } }] = "'auth.password': string or secret expected, got nil",
+} do
+  check.usage(function() flow.http.client(fields) end, "flow.http.client", message)
+end
+check.usage(function() flow.http("http://h/", { cookies = true }) end, "'cookies': jar of flow.http.jar() expected, got boolean")
 check.usage(function() flow.http.client { other = 7 } end, "flow.http.client", "other")
 check.usage(function() flow.http.client { max_connections = 0 } end, "flow.http.client", "max_connections")
 check.usage(function() flow.http.client { rate = {} } end, "flow.http.client", "rate")

@@ -52,6 +52,10 @@ runs(1, { "--keep", environment = { OFFLINE = 1 } }, "BuildOp", "UploadOp1 shop:
 -- BuildOp was undone: what follows it has no data any more. A run that continues has it again.
 check.contains(runs(1, { "--only", "UploadOp #2" }),
   "--only 'UploadOp #2' has executed nothing: what follows [ship/BuildOp] isn't known (Again: it was undone)")
+check.contains(runs(1, { "--only", "UplaodOp" }),
+  "--only 'UplaodOp' has executed nothing: no op of the script has that name (did you mean 'UploadOp'?)")
+-- This one wasn't reached either, but there is one.
+check.contains(runs(1, { "--only", "NotifyOp" }), "what follows [ship/BuildOp] isn't known")
 check.contains(script:run({ "--runs" }).stdout, " failed ")
 runs(0, { "--resume" }, "BuildOp", "UploadOp3 shop:17 1", "UploadOp4 shop:17 1",
   "NotifyOp shop:17/1,shop:17/2,shop:17/3,shop:17/4", "PushOp", "cart", "ship", "PayOp", "CleanOp", "did finish")

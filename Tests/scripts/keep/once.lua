@@ -34,8 +34,21 @@ for _ = 1, 2 do
 end
 check.contains(select(2, script:resume { "--settle", "PayOp=fail" }).stderr, "[work/PayOp] is settled as failed")
 script:expect_effects()
+-- A name that no op has is a mistake, whatever becomes of the run.
+for name, status in pairs { Nope = 75, ["PayOp #3"] = 75 } do
+  local _, settled = script:resume { "--settle", name .. "=done" }
+  check.equal(settled.status, status)
+  check.match(settled.stderr, "option '%-%-settle': no op of run r%w+ that was reached is named '" .. name
+    .. "'; executed only once: 'PayOp'\n")
+  script:expect_effects()
+end
 script:resume { "--settle", "PayOp=again" }
 script:expect_effects(before[1], "note true")
+script = kept.script(text)
+local mistaken = script:run { "--keep", "--settle", "Nope=done" }
+check.equal(mistaken.status, 2)
+check.match(mistaken.stderr, "no op of run r%w+ that was reached is named 'Nope'; none has been executed only once\n")
+check.equal(#script:effects(), 2)
 
 script = started "DIE"
 local log = script:resume { "--settle", "PayOp=done" }

@@ -135,9 +135,13 @@ check.equal(attempts, 1)
 check.contains(settled.error.message, "'when' of retry failed: ", "retry_by_the_error.lua:", ": oops")
 check.contains(settled.error.traceback, "retry_by_the_error.lua:")
 for _, answer in ipairs { "soon", -1, 0 / 0, math.huge, false } do
-  settled, attempts = run({ attempts = 9, delay = function() return answer end }, { "bad" })
+  local function delay() return answer end
+  settled, attempts = run({ attempts = 9, delay = delay }, { "bad" })
   check.equal(attempts, 1)
-  check.equal(settled.error.message, "'delay' of retry must return a finite number of seconds, at least 0")
+  local got = type(answer) == "number" and tostring(answer) or type(answer)
+  check.match(settled.error.message, "^[^:]*retry_by_the_error.lua:" .. debug.getinfo(delay).linedefined
+    .. ": 'delay' of retry must return a finite number of seconds, at least 0, got ")
+  if answer == answer then check.contains(settled.error.message, "got " .. got) end
 end
 
 -- Cancelled and timed out while one waits; an op of its own is stopped with it.

@@ -18,10 +18,10 @@ check.same(t.result, { 1 })
 check.equal(t:await(), t.result)
 check.equal(t:wait(), true)
 
-local settled = "can't set the result of a settled task"
-check.usage(function() c:set_result(2) end, settled)
-check.usage(function() c:set_error("x") end, settled)
-check.usage(function() c:cancel() end, settled)
+local settled = "(its task has settled already: succeeded)"
+check.usage(function() c:set_result(2) end, "bad use of 'set_result' ", settled)
+check.usage(function() c:set_error("x") end, "bad use of 'set_error' ", settled)
+check.usage(function() c:cancel() end, "bad use of 'cancel' ", settled)
 check.equal(c:try_set_result(2), false)
 check.equal(c:try_set_error("x"), false)
 check.equal(c:try_cancel(), false)

@@ -30,6 +30,7 @@ expect([[test("x", function() os.exit(0) end)]], "ended with status 0 before all
 expect([[test("x", function() end) test("x", function() end)]], "a_test.lua:1: bad argument #1 to 'test'",
   "another test of the file is called 'x'")
 expect([[test(5, print)]], "a_test.lua:1: bad argument #1 to 'test' (non-empty name expected, got number)")
+expect([[test("", print)]], "a_test.lua:1: bad argument #1 to 'test' (non-empty name expected, got an empty string)")
 expect([[test("x")]], "a_test.lua:1: bad argument #2 to 'test' (function expected, got nil)")
 expect([[test("x", function() test("y", print) end)]], "bad use of 'test' (within a test)")
 expect([[test("x", function(t) t.equal(1, 2) end)]],

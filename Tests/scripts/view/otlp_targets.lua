@@ -36,6 +36,7 @@ for _, name in ipairs { "spans.json", "spans.jsonl", "spans.ndjson" } do
   end
   fs.write(path, "")
   check.equal(host.script(text, {}, { before = { "--otlp", path } }).status, 0)
+  check.equal(select(2, fs.read(path):gsub("\n", "")), 1, "one line, as JSON Lines have it")
   check.contains(fs.read(path), '"AOp"')
   fs.write(path, '{"resource": 1}')
   local result = host.script(text, {}, { before = { "--otlp", path } })
@@ -87,6 +88,9 @@ fs.write(other, "")
 run:otlp(other)
 check.contains(fs.read(other), '"AOp"')
 fs.write(other, "notes")
+for _, view in ipairs { "otlp", "report", "timeline", "trace" } do
+  check.usage(function() run[view](run, "a\0b") end, view, "#1", "path expected, got a string with a NUL byte: 'a\\0b'")
+end
 local error = check.raises(function() run:otlp(other) end)
 check.contains(tostring(error), "run:otlp: '" .. other .. "' exists and isn't a file of spans; it isn't replaced")
 check.equal(fs.read(other), "notes")

@@ -77,7 +77,7 @@ check.lacks(empty, "###")
 -- Misuse, and files that can't be written.
 for _, name in ipairs { "report", "trace" } do
   check.usage(function() run[name](1) end, name, "self")
-  check.usage(function() run[name](run, {}) end, name, "#1", "string expected, got table")
+  check.usage(function() run[name](run, {}) end, name, "#1", "path expected, got table")
   local e = check.raises(function() run[name](run, folder .. "/none/x") end, "can't write '", "No such file")
   check.equal(e.name, "ENOENT")
   check.raises(function() run[name](run, folder) end, "can't write '")

@@ -126,7 +126,7 @@ extension RunEvent {
   /// | `parent` | the `id` of the flow, group or op that encloses it |
   /// | `path` | the names of all that encloses it and its own: `publish/ShardsOp #2/CountOp #1` |
   /// | `run` | the id of the run, unique across processes |
-  /// | `lane` | 0 for the main thread, else the number of the worker, or the name of one of another node: `gpu1/3` |
+  /// | `lane` | 0 for the main thread, else the number of the worker, or the name of one of another node: `gpu1/3`; 0 at a `start` that a worker hasn't taken yet |
   /// | `queued` | of an item's `start`: when it could have begun, in seconds since the run began |
   /// | `op` | the name of the op it is about |
   /// | `index` | the op's index in a group, from 1; absent outside of one |

@@ -296,6 +296,12 @@ package protocol RetryRule: AnyObject, Sendable {
   ) -> CallState
   /// Stops waiting code of the rule because of `error`; the rule must finish sooner or later.
   func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError)
+  /// Where the function for a question begins, as `file:line`; nil if that isn't known.
+  func place(of question: RetryQuestion) -> ByteString?
+}
+
+extension RetryRule {
+  func place(of question: RetryQuestion) -> ByteString? { nil }
 }
 
 /// A question to a `RetryRule`.

@@ -69,14 +69,20 @@ final class RetryDecision {
     case .when: if !answer.isMatch { end = .end }
     case .delay:
       guard let answered = answer.seconds, answered.isFinite, answered >= 0 else {
-        end = .fail(
-          FlowError(
-            .error,
-            "'delay' of retry must return a finite number of seconds, at least 0"))
+        end = .fail(wrongDelay(answer))
         return
       }
       seconds = answered
     }
+  }
+
+  /// The error of a function that has returned no delay.
+  private func wrongDelay(_ answer: CallbackCompletion) -> FlowError {
+    let got = answer.seconds.map { FlowValue.number($0).logText } ?? answer.otherKind ?? "nil"
+    let place: ByteString = policy.rule?.place(of: .delay).map { "\($0): " } ?? ""
+    return FlowError(
+      .error,
+      "\(place)'delay' of retry must return a finite number of seconds, at least 0, got \(got)")
   }
 
   /// The decision.

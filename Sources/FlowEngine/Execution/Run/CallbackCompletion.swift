@@ -21,6 +21,8 @@ package final class CallbackCompletion {
   private(set) var isMatch = false
   /// The answer of a function that returns a number of seconds.
   private(set) var seconds: Double?
+  /// The kind of the value that it has returned instead.
+  private(set) var otherKind: ByteString?
   /// Whether the callback is being called, so that it may still end at once.
   private(set) var isInCall = false
   /// Whether its grace is over, so that it ends now.
@@ -68,6 +70,13 @@ package final class CallbackCompletion {
   package func answer(seconds: Double) {
     guard !isFinished else { return }
     self.seconds = seconds
+    finish()
+  }
+
+  /// Reports that a function that is to return a number of seconds has returned a value of another kind.
+  package func answer(otherKind: ByteString) {
+    guard !isFinished else { return }
+    self.otherKind = otherKind
     finish()
   }
 
