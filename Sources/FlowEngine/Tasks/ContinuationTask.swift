@@ -267,6 +267,9 @@ private enum ContinuationStage: UInt8 {
   /// waits for them.
   private func complete(_ error: FlowError?) {
     source = nil
+    // Its time may be over before its timer has run: the time of work that the code awaited has ended with it, while that
+    // was busy.
+    if let details, details.stopReason == nil { details.stopReason = details.limit?.taskStopError }
     guard let owned = details?.owned, !owned.isEmpty else { return close(error) }
     guard let reason = stopError ?? error else {
       // Tasks that successful code has left continue, as tasks of this task's starter.
@@ -339,7 +342,7 @@ private enum ContinuationStage: UInt8 {
     switch stage {
     case .waiting:
       guard let hold = details?.hold, hold.isWaiting else { return false }
-      complete(hold.stalled(title))
+      complete(hold.stalled(hold.title()))
       return true
     case .completing, .over: return false
     case .running: return stopStalledCode(error)

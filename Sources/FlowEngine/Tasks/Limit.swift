@@ -142,7 +142,7 @@ package final class LimitHold: TaskOwner {
   package var onDrop: (() -> Void)?
   let loop: FlowEventLoop
   /// The name of what holds them.
-  fileprivate let title: () -> ByteString
+  let title: () -> ByteString
   /// Its numbers among the holders of the limits that it holds: of the first ones.
   fileprivate var numbers: ContiguousArray<UInt64> = []
   /// Whether it waits for the limit after those.
@@ -253,6 +253,7 @@ package final class LimitHold: TaskOwner {
 
   // MARK: Of tasks
 
+  var isCode: Bool { true }
   var taskDeadline: Int64 { .max }
   var taskStopError: FlowError? { nil }
   var workPlace: WorkPlace? { enclosingTasks?.workPlace }

@@ -21,9 +21,12 @@ protocol TaskOwner: AnyObject {
   var attemptLimits: [any PausableLimit] { get }
   /// The run that it is, or is a part of; nil for what only limits tasks.
   var owningRun: AnyFlowTask? { get }
+  /// Whether it is code of a task within the op or run, with a limit of its own.
+  var isCode: Bool { get }
 }
 
 extension TaskOwner {
+  var isCode: Bool { false }
   func holds(_ limit: Limit) -> Bool { false }
   var tasksAround: OwnedTasks? { enclosingTasks }
   var attemptLimits: [any PausableLimit] { [] }
@@ -64,6 +67,16 @@ package final class OwnedTasks {
     while let owned = around.map({ $0.outermost ?? $0 }) {
       if let owner = owned.owner { deadline = min(deadline, owner.taskDeadline) }
       around = owned.owner?.enclosingTasks
+    }
+    return deadline
+  }
+
+  /// When the time of code that limits the tasks is over, without the op or run around that code; `.max` for never.
+  var codeDeadline: Int64 {
+    var (deadline, around) = (Int64.max, Optional(self))
+    while let owner = around.flatMap({ ($0.outermost ?? $0).owner }), owner.isCode {
+      deadline = min(deadline, owner.taskDeadline)
+      around = owner.enclosingTasks
     }
     return deadline
   }

@@ -16,6 +16,7 @@ package final class TimeLimit: TaskOwner {
   let enclosingTasks: OwnedTasks?
   var workPlace: WorkPlace? { enclosingTasks?.workPlace }
   let owningRun: AnyFlowTask?
+  var isCode: Bool { true }
   /// The tasks that it limits.
   package private(set) lazy var tasks = OwnedTasks(of: self)
   private var timer: LoopTimer?

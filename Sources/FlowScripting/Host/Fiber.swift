@@ -136,8 +136,7 @@ final class Fiber: LuaWaiter, LoopJob, Abandonable {
       case .none: wait?.fail(host.raise(error))
       }
     }
-    // The timeout belongs to the waiting op; its starter may try again.
-    if error.kind == .cancelled, error.limit == nil { (wait as? TaskWait)?.stopTarget(error) }
+    (wait as? TaskWait)?.stopTarget(error)
     // It may be below on the stack, or may have requested the stop itself.
     if isRunning {
       ending.graceEnd = min(ending.graceEnd, LuaVM.monotonicTime.later(by: host.busyGrace))

@@ -29,7 +29,7 @@ extension ScriptHost: LuaScheduler {
         code.stop(error)
         wait.fail(raise(error))
         // As for a parked coroutine; see `Fiber.cancel`.
-        if error.kind == .cancelled, error.limit == nil { (wait as? TaskWait)?.stopTarget(error) }
+        (wait as? TaskWait)?.stopTarget(error)
       } else if !isSpared, vm.isAskedToStop {
         wait.fail(raise(code.expire()))
       } else if vm.isEnclosureStopped {

@@ -80,8 +80,9 @@ struct WrapBindings {
     }
     let task = context.execute(inner, within: host.currentTask?.tasksAround)
     if task.isConcluded { return try answer(call, inner, context, task) }
+    host.currentTask?.adopt(executed: task)
     return try call.wait(
-      TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
+      ExecutingWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
         try Self(host: host).answer($0, inner, context, task)
       })
   }
@@ -134,6 +135,11 @@ struct WrapBindings {
       end
     end
     """
+}
+
+/// Waits for an op that this code alone executes: it is stopped with the code, also by a timeout.
+private final class ExecutingWait: TaskWait {
+  override var stopsTarget: Bool { true }
 }
 
 /// The body of an op that wraps another: a function that may execute the other one.

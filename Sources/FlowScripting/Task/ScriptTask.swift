@@ -233,8 +233,14 @@ class TaskWait: LuaWait, TaskObserver {
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer { try answer(call) }
 
-  /// Stops a task for which nothing waits any more, because its waiter was cancelled.
-  func stopTarget(_ error: FlowError) {
+  /// Whether a timeout of the waiting code stops the task, too. It doesn't stop one that code after the timeout may
+  /// await again.
+  var stopsTarget: Bool { false }
+
+  /// Stops a task for which nothing waits any more, because its waiter was stopped.
+  final func stopTarget(_ error: FlowError) {
+    guard stopsTarget || error.kind == .cancelled && error.limit == nil else { return }
+    let error = error.asReason
     // As a job: tasks can wait for each other in a chain of any length.
     target.loop.enqueue { [target] in
       if !target.isObserved(besides: nil) { target.stop(error) }

@@ -162,8 +162,10 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     return share.count >= share.limit + waiting / 2 ? 0 : max(0, room)
   }
 
-  /// The number of items that may wait in a worker.
+  /// The number of items that may wait in a worker; none on a virtual clock, on which an item that sleeps would keep
+  /// them from a worker that has room now.
   private func waitingLimit(_ share: Share) -> Int {
+    if loop.timeSource.isVirtual { return 0 }
     guard share.itemTime > 0, share.itemTime < Self.longItem, !work.hasRate else { return 0 }
     let most = min(Int(Self.lookahead / share.itemTime), Self.mostWaiting)
     let fair = remaining / (2 * max(1, shares.count))

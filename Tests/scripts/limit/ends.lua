@@ -87,6 +87,15 @@ two:wait()
 check.same({ one.state, two.state, #problems, problems[1].kind }, { "succeeded", "succeeded", 1, "stalled" })
 check.match(problems[1].message, "^stalled: %[%a+Inner%] waits for limit '[ab]', which %[%a+%] holds$")
 check.same({ a.running, b.running, a.waiting, b.waiting }, { 0, 0, 0, 0 })
+-- Code of an op that waits is the op.
+local graph = flow.graph("g")
+for name, limits in pairs { XOp = { a, b }, YOp = { b, a } } do
+  graph:add(op(name, function()
+    flow.sleep(1)
+    limits[2]:use(function() end)
+  end, { limit = limits[1] }))
+end
+check.match(graph:run().error.message, "stalled: %[[XY]Op%] waits for limit '[ab]', which %[[XY]Op%] holds$")
 local function circle(limit, wanted)
   return limit:use(function()
     flow.sleep(1)

@@ -5,6 +5,8 @@ struct Deadline: Equatable {
     case starter
     /// The execution that encloses this one.
     case enclosing
+    /// The code of a task that executes the op.
+    case code
     /// The attempt at the flow or op of a level.
     case attempt(level: Int)
     /// The grace of the cleanups, final steps or callbacks of a level.

@@ -51,6 +51,7 @@ extension OpContext {
 /// An op that another op executes over its own data. It ends when the op has ended.
 package final class InnerTask: FlowTask<Void> {
   private let execution: InnerExecution
+  private weak var standIn: InnerStandIn?
 
   init(
     _ op: Op, of context: OpContext, in parent: Execution, data: DataBucket?,
@@ -77,6 +78,42 @@ package final class InnerTask: FlowTask<Void> {
     execution.cancel(error)
     return nil
   }
+
+  override func conclude() {
+    super.conclude()
+    standIn?.end(with: ())
+  }
+
+  /// Makes the task that the code of another task owns which executes the op.
+  fileprivate func makeStandIn() -> AnyFlowTask {
+    let made = InnerStandIn(of: self)
+    standIn = made
+    return made
+  }
+}
+
+extension ContinuationTask {
+  /// Makes this task stop an op that its code executes, and wait for the op's end, as it does with tasks that its code
+  /// has started. The op itself belongs to the op around it.
+  package final func adopt(executed task: FlowTask<Void>) {
+    guard let inner = task as? InnerTask, !inner.isConcluded else { return }
+    adopt(inner.makeStandIn())
+  }
+}
+
+/// Stands for an op that code of a task executes among the tasks that this code has started. The op's task can't: it
+/// belongs to the op around it.
+private final class InnerStandIn: FlowTask<Void> {
+  private let inner: InnerTask
+
+  init(of inner: InnerTask) {
+    self.inner = inner
+    super.init(on: inner.loop)
+  }
+
+  override var title: ByteString { inner.title }
+  override var endsWithOwner: Bool { true }
+  override func requestStop(_ error: FlowError) -> AnyFlowTask? { inner }
 }
 
 /// The execution of an inner op, as a group of one.
@@ -108,6 +145,7 @@ final class InnerExecution: MemberGroup {
     member.prepare(
       op, policy: op.policy, scope: scope, position: UInt32(truncatingIfNeeded: index),
       index: index)
+    member.limit(to: tasks?.codeDeadline ?? .max)
     self.member = member
   }
 

@@ -177,6 +177,8 @@ extension Execution {
       var around = [self]
       while let group = around.last?.group { around.append(group.parent) }
       for execution in around.reversed() { execution.request(.everything(error)) }
+    case .code:
+      if let error = group?.tasksAround?.expire() { request(.everything(error.asReason)) }
     case .enclosing:
       // Members are stopped later, by their group.
       var outer = group?.parent

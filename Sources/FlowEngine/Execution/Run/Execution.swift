@@ -256,6 +256,11 @@ final class Execution: Work {
     if let memberOf { enclosingDeadline = memberOf.lend { $0.surroundings.deadline } }
   }
 
+  /// Limits the time of the prepared op as that of the code that executes it.
+  func limit(to deadline: Int64) {
+    if deadline != .max { stops.setDeadline(.code, deadline) }
+  }
+
   /// When the code that encloses a shield times out.
   func earliestDeadline(around shield: Int) -> Deadline {
     stops.earliest(around: shield, enclosing: enclosingLimit)
