@@ -959,7 +959,8 @@ function flow.limit(name, size) end
 
 ---Makes a value a secret, which prints as `<redacted>` in summaries, events, errors and reports. `ctx:get`
 ---returns the plain value of a key that was set from one. If a line contains a secret's text of 4 bytes or
----more, the text is replaced.
+---more, the text is replaced. The strings and numbers in a secret table are secrets, too, at any depth; its
+---keys aren't.
 ---@param value any Any value but nil.
 ---@return flow.Secret secret
 function flow.secret(value) end

@@ -358,10 +358,13 @@ extension ScriptHost {
 
   /// Refuses a new secret when secrets have taken a quarter of the limit: no line may ever show their texts,
   /// which stay as long as what has had them.
-  func checkMemory(forSecret text: ByteString) throws {
-    guard let limit = vm.memoryLimit, loop.secrets.byteCount + text.count > limit / 4
-    else { return }
-    throw LuaError(.memory, "not enough memory")
+  func checkMemory(forSecret value: FlowValue) throws {
+    guard let limit = vm.memoryLimit else { return }
+    // A table whose strings together are too large isn't copied.
+    if case .opaque(let table as ScriptValue) = value { _ = try table.parts(within: limit) }
+    var count = loop.secrets.byteCount
+    SecretTexts.forEachText(of: value) { count += $0.count }
+    if count > limit / 4 { throw LuaError(.memory, "not enough memory") }
   }
 
   /// Stops counting a text that travels to another state, where it counts from now on.

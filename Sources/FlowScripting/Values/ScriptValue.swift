@@ -81,6 +81,33 @@ final class ScriptValue: KindedList, FormedValue {
     return FlowValue(value)
   }
 
+  func parts() -> [FlowValue] { (try? parts(within: reference.vm.memoryLimit ?? .max)) ?? [] }
+
+  /// The values in a table at any depth, but for the tables.
+  ///
+  /// - Parameter room: The bytes that may be copied.
+  /// - Returns: The values; none for anything but a table.
+  /// - Throws: A `LuaError` when there is too little room, or the state is closed.
+  func parts(within room: Int) throws -> [FlowValue] {
+    let vm = reference.vm
+    guard reference.kind == .table, vm.isOnOwnThread else { return [] }
+    var room = room
+    var parts: [FlowValue] = []
+    var open = [reference]
+    var seen: Set<UInt> = []
+    while let table = open.popLast() {
+      guard seen.insert(vm.identity(of: table)).inserted else { continue }
+      for (_, value) in try vm.pairs(of: table, room: &room) {
+        if case .reference(let inner) = value, inner.kind == .table {
+          open.append(inner)
+        } else {
+          parts.append(FlowValue(value))
+        }
+      }
+    }
+    return parts
+  }
+
   func isSame(as other: any OpaqueValue) -> Bool {
     guard let other = other as? ScriptValue else { return false }
     let vm = reference.vm

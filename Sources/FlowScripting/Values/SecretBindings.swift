@@ -18,7 +18,7 @@ struct SecretBindings {
       // A secret of a secret is that secret.
       if call.object(1, host.types.secret) != nil { return call.answer(argument: 1) }
       let value = try call.engineValue(1)
-      if case .bytes(let text) = value { try host.checkMemory(forSecret: text) }
+      try host.checkMemory(forSecret: value)
       let secret = host.makeSecret(value)
       return call.answer(secret, host.types.secret)
     }

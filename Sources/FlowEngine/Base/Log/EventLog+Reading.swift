@@ -226,7 +226,7 @@ extension ByteString {
 // Secrets are replaced when a text is put into the log, so that neither views nor sinks see them.
 extension EventLog {
   /// From now on, as long as the log exists, no output of its loop contains the text of `value`, a secret or a plain
-  /// value. It has to be a string or a number of at least `SecretTexts.shortest` bytes.
+  /// value, or those in it: of strings and numbers of at least `SecretTexts.shortest` bytes.
   package func hide(_ value: FlowValue) {
     let holds = secretHolds ?? SecretHolds(keys.secrets, countedIn: account)
     secretHolds = holds

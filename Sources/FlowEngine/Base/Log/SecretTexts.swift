@@ -73,6 +73,26 @@ package final class SecretTexts: Sendable {
     }
   }
 
+  /// Calls `body` with each text that a value, secret or plain, hides: its own, or of a table those of the strings and
+  /// numbers in it, at any depth. Keys are no secrets.
+  package static func forEachText(of value: FlowValue, _ body: (ByteString) -> Void) {
+    if let text = text(of: value) { return body(text) }
+    guard case .opaque(let root) = value.plain else { return }
+    var open = [root]
+    // They are held, so that no other one gets the identity of one.
+    var seen: [ObjectIdentifier: any OpaqueValue] = [:]
+    while let table = open.popLast() {
+      guard seen.updateValue(table, forKey: ObjectIdentifier(table)) == nil else { continue }
+      for part in table.parts() {
+        if let text = text(of: part) {
+          if isSearched(text) { body(text) }
+        } else if case .opaque(let inner) = part.plain {
+          open.append(inner)
+        }
+      }
+    }
+  }
+
   /// Texts of less than `shortest` bytes, and those within `<redacted>`, aren't searched for: they
   /// would change lines that reveal nothing.
   private static func isSearched(_ text: ByteString) -> Bool {
@@ -195,10 +215,10 @@ package final class SecretHolds {
     for text in held { texts.release(text) }
   }
 
-  /// Adds the text that a value prints as: a string or a number, secret or plain.
+  /// Adds the texts that a value hides, secret or plain.
   package func add(_ value: FlowValue) {
     texts.noteUse()
-    if let text = SecretTexts.text(of: value) { add(text) }
+    SecretTexts.forEachText(of: value) { add($0) }
   }
 
   /// Adds the texts of another one.

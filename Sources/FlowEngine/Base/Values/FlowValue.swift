@@ -46,6 +46,9 @@ public enum FlowValue {
   /// The value in a field of a table; nil when there is none. By default it is searched in the
   /// entries.
   func field(_ name: ByteString) -> FlowValue?
+  /// The values in a table, without its keys: those directly in it, or those at any depth but for the tables around them.
+  /// Empty for anything else. By default they are those of the entries.
+  func parts() -> [FlowValue]
   /// A copy without references, nil when the value can't be copied.
   func plainCopy() -> PlainValue?
   /// The Swift value that `Value.object(as:)` returns, for a value that holds one; nil, the default, for
@@ -114,6 +117,8 @@ extension OpaqueValue {
     return table.list.enumerated().map { (.integer(Int64($0 + 1)), value($1)) }
       + table.entries.map { (value($0.key), value($0.value)) }
   }
+
+  package func parts() -> [FlowValue] { entries()?.map(\.value) ?? [] }
 
   package func field(_ name: ByteString) -> FlowValue? {
     entries()?.first { $0.key == .bytes(name) }?.value
