@@ -69,6 +69,8 @@ final class CSVRows: TextIterator {
   private var line = 1
   private var types: [Types] = []
   private(set) var onError: LuaReference?
+  /// The end of a row with too many bytes, which was reported; nil for none.
+  private var excess: CSVRowEnd?
 
   /// The type of a column, which is known by its name or its number.
   private struct Types {
@@ -174,12 +176,13 @@ final class CSVRows: TextIterator {
       return text.isIncomplete ? try readMore(host, call) : call.answer(.nil)
     }
     while true {
+      if excess != nil, !skipExcess() {
+        return text.isIncomplete ? try readMore(host, call) : call.answer(.nil)
+      }
       let (row, place, answer) = try call.readCSV(
-        text.bytes, from: text.start, isLast: !text.isIncomplete, options)
+        text.bytes, from: text.start, isLast: !text.isIncomplete, options
+      ) { text.excess(text.rowBytes($0.bytes).count) == nil }
       if let answer {
-        try text.check(text.rowSize(place.bytes)) {
-          tooLong($0, after: place.emptyLines, host, call)
-        }
         advance(place)
         // All rows have as many fields as the first one.
         if options.columnCount == 0 { options.columnCount = place.fields }
@@ -236,7 +239,14 @@ final class CSVRows: TextIterator {
     let problem: ByteString
     var column: Int?
     switch row {
-    case .row: return .incomplete
+    case .row:
+      // All of it is there, but it is too long.
+      let row = text.rowBytes(place.bytes)
+      guard let problem = text.excess(row.count) else { return .incomplete }
+      let error = excessError(problem, after: place.emptyLines, host, call)
+      advance(place)
+      try reportExcess(error, text: row, host)
+      return .leftOut
     case .incomplete:
       // The empty lines before the row aren't needed any more.
       advance(place)
@@ -256,24 +266,94 @@ final class CSVRows: TextIterator {
       close()
       throw error
     }
-    let row = text.row(place.bytes)
+    let row = ByteString(text.rowBytes(place.bytes))
     advance(place)
     try report(error, text: row, host)
     return .leftOut
   }
 
   private func readMore(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    try text.readMore(host, call) {
-      tooLong($0, after: 0, host, call)
-    } answer: { [unowned host] call in
+    if excess == nil, let problem = text.excess(text.rest.count) {
+      let error = excessError(problem, after: 0, host, call)
+      if needsHeader {
+        close()
+        throw error
+      }
+      excess = CSVRowEnd(separator: options.separator)
+      try reportExcess(error, text: text.rest, host)
+      _ = skipExcess()
+    }
+    return try text.readMore(host, call) { [unowned host] call in
       try self.next(host, call)
     }
   }
 
-  private func tooLong(
+  /// Takes the bytes of a row with too many, as far as they are there; returns whether the row has ended.
+  private func skipExcess() -> Bool {
+    let count = excess?.skip(text.rest, isLast: !text.isIncomplete)
+    if count != nil || !text.isIncomplete {
+      line += excess?.lines ?? 0
+      excess = nil
+    }
+    if let count { text.use(count) } else { text.useAll() }
+    return count != nil
+  }
+
+  private func excessError(
     _ problem: ByteString, after emptyLines: Int, _ host: ScriptHost, _ call: LuaCall
   ) -> any Error {
     CSVBindings(host: host).csvError(call, text.path, problem, line: line + emptyLines, column: nil)
+  }
+}
+
+/// Finds the end of a row of CSV, piece by piece.
+struct CSVRowEnd {
+  private enum Place {
+    case field, plain, quoted
+    /// After a quote in a field in quotes: its end, or half of a quote.
+    case quote
+    /// After a problem: the row ends with its line.
+    case problem
+    /// After a carriage return, which a line feed may follow.
+    case end
+  }
+
+  private let separator: UInt8
+  private var place = Place.field
+  private var isAfterReturn = false
+  /// How many lines have ended.
+  private(set) var lines = 0
+
+  init(separator: UInt8) {
+    self.separator = separator
+  }
+
+  /// Reads more of the row. `isLast` says that nothing follows the bytes.
+  ///
+  /// - Returns: How many bytes belong to it; nil if it hasn't ended.
+  mutating func skip(_ bytes: ArraySlice<UInt8>, isLast: Bool) -> Int? {
+    for (count, byte) in bytes.enumerated() {
+      if place == .end { return byte == 0x0A ? count + 1 : count }
+      let isFeed = byte == 0x0A
+      if isFeed || byte == 0x0D {
+        if !isFeed || !isAfterReturn { lines += 1 }
+        isAfterReturn = !isFeed
+        if place == .quoted { continue }
+        if isFeed { return count + 1 }
+        place = .end
+        continue
+      }
+      isAfterReturn = false
+      let isQuote = byte == UInt8(ascii: "\"")
+      switch place {
+      case .field: place = isQuote ? .quoted : byte == separator ? .field : .plain
+      case .plain: place = isQuote ? .problem : byte == separator ? .field : .plain
+      case .quoted: if isQuote { place = .quote }
+      case .quote: place = isQuote ? .quoted : byte == separator ? .field : .problem
+      case .problem, .end: break
+      }
+    }
+    return place == .end && isLast ? bytes.count : nil
   }
 }
 

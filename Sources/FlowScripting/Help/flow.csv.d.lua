@@ -9,7 +9,7 @@ local csv = {}
 ---@field header boolean|string[]|nil Whether the first row has the names of the columns, as without this option; or the names. With `false`, rows are lists.
 ---@field separator string? The byte between two fields; a comma without it.
 ---@field max_bytes integer? The most bytes of a row; 64 MiB without it.
----@field on_error (fun(problem: flow.Error))? Called with the error of a row, which also has its `text`; the row is left out. It may wait.
+---@field on_error (fun(problem: flow.Error))? Called with the error of a row, which also has its `text`, of one with more than `max_bytes` the first 1,000 bytes; the row is left out. It may wait.
 ---@field types table<string|integer, string>? The types of columns, by name, or by number for lists: `"integer"`, `"number"`, `"boolean"`, `"string"`. With a `?` an empty field is nil. Other columns are strings.
 
 ---The options of `csv.encode`.

@@ -19,7 +19,7 @@ local json = {}
 ---@class flow.JSONLinesReading: flow.JSONReading
 ---@field max_bytes integer? The most bytes of a line; 64 MiB without it.
 ---@field types table<string, string>? The types that fields of the values must have, as `needs` has them: `{ id = "integer", tags = "string[]?" }`. A value with another one is an error.
----@field on_error (fun(problem: flow.Error))? Called with the error of a line, which also has its `text`; the line is left out. It may wait.
+---@field on_error (fun(problem: flow.Error))? Called with the error of a line, which also has its `text`, of one with more than `max_bytes` the first 1,000 bytes; the line is left out. It may wait.
 
 ---The options of a writer.
 ---@class flow.JSONWriting

@@ -126,6 +126,8 @@ final class JSONLines: TextIterator {
   /// The types of fields.
   private var types: [(name: ByteString, type: FlowValueType)] = []
   private(set) var onError: LuaReference?
+  /// Whether the next bytes are those of a line with too many, which was reported.
+  private var isInExcess = false
 
   init(_ host: ScriptHost, _ call: LuaCall) throws {
     let arguments = Arguments(host, call, "lines")
@@ -180,13 +182,23 @@ final class JSONLines: TextIterator {
       switch text.nextLine() {
       case .end: return call.answer(.nil)
       case .incomplete:
-        return try text.readMore(host, call) { [unowned self] in
-          tooLong($0, line: text.line + 1, host, call)
-        } answer: { [unowned host] call in
+        if !isInExcess, let problem = text.excess(text.rest.count) {
+          isInExcess = true
+          try reportExcess(problem, text: text.rest, line: text.line + 1, host, call)
+        }
+        if isInExcess { text.useAll() }
+        return try text.readMore(host, call) { [unowned host] call in
           try self.next(host, call)
         }
       case .line(let line, let number, let offset):
-        try text.check(line.count) { tooLong($0, line: number, host, call) }
+        if isInExcess {
+          isInExcess = false
+          continue
+        }
+        if let problem = text.excess(line.count) {
+          try reportExcess(problem, text: line.bytes[...], line: number, host, call)
+          continue
+        }
         if line.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) { continue }
         do {
           let value = try host.vm.decodeJSON(line, options)
@@ -206,10 +218,13 @@ final class JSONLines: TextIterator {
     }
   }
 
-  private func tooLong(
-    _ problem: ByteString, line: Int, _ host: ScriptHost, _ call: LuaCall
-  ) -> any Error {
-    host.textError(call, text.path, "\(problem) at line \(line)", code: "json", [("line", line)])
+  private func reportExcess(
+    _ problem: ByteString, text bytes: ArraySlice<UInt8>, line: Int, _ host: ScriptHost,
+    _ call: LuaCall
+  ) throws {
+    let error = host.textError(
+      call, text.path, "\(problem) at line \(line)", code: "json", [("line", line)])
+    try reportExcess(error, text: bytes, host)
   }
 }
 

@@ -88,37 +88,33 @@ final class TextPieces {
   /// Takes bytes that were used.
   func use(_ count: Int) { start = min(start + count, bytes.count) }
 
-  /// The size of a row among the next bytes, without line ends before and after it.
-  func rowSize(_ count: Int) -> Int { rowBytes(count).count }
+  /// Takes all bytes that are there.
+  func useAll() { start = bytes.count }
 
-  /// The text of such a row.
-  func row(_ count: Int) -> ByteString { ByteString(rowBytes(count)) }
+  /// The bytes that haven't been used.
+  var rest: ArraySlice<UInt8> { bytes[start...] }
 
-  private func rowBytes(_ count: Int) -> ArraySlice<UInt8> {
+  /// A row among the next bytes, without line ends before and after it.
+  func rowBytes(_ count: Int) -> ArraySlice<UInt8> {
     let isEnd = { (byte: UInt8) in byte == 0x0A || byte == 0x0D }
     var row = bytes[start...].prefix(count).drop(while: isEnd)
     while let last = row.last, isEnd(last) { row.removeLast() }
     return row
   }
 
-  /// Ends it if a line or row has so many bytes, `tooLong` being its error.
-  func check(_ count: Int, tooLong: (ByteString) -> any Error) throws {
-    guard count > maxBytes else { return }
-    close()
-    throw tooLong("more than \(maxBytes) bytes (max_bytes)")
+  /// The problem of a line or row with so many bytes; nil if they aren't too many.
+  func excess(_ count: Int) -> ByteString? {
+    count > maxBytes ? "more than \(maxBytes) bytes (max_bytes)" : nil
   }
 
-  /// Reads the next piece of the file while the script waits, and then calls `answer`. `tooLong` is the error of
-  /// a line or row that has too many bytes.
+  /// Reads the next piece of the file while the script waits, and then calls `answer`.
   func readMore(
-    _ host: ScriptHost, _ call: LuaCall, tooLong: (ByteString) -> any Error,
-    answer: @escaping (LuaCall) throws -> LuaAnswer
+    _ host: ScriptHost, _ call: LuaCall, answer: @escaping (LuaCall) throws -> LuaAnswer
   ) throws -> LuaAnswer {
     guard let reader else { return try answer(call) }
     if isReading {
       throw host.usage(call, "bad use of an iterator (another coroutine is waiting in it)")
     }
-    try check(bytes.count - start, tooLong: tooLong)
     // A line of any length is looked at only a few times.
     let size = max(Self.pieceSize, bytes.count - start)
     if held?.set(bytes.count + size) != nil {
@@ -147,6 +143,9 @@ final class TextPieces {
   }
 }
 
+/// How many bytes scripts get of a line or row that has too many.
+private let excessTextSize = 1000
+
 /// An iterator of scripts over a text or a file, such as `csv.rows` returns: a `for` loop calls it, and closes
 /// it at its end.
 protocol TextIterator: AnyObject {
@@ -168,6 +167,13 @@ extension TextIterator {
     }
     try host.vm.set(.string(text), "text", in: table)
     _ = try host.vm.call(onError, [.reference(table)])
+  }
+
+  /// Reports a line or row that has too many bytes, with the beginning of its text, to the script's function. Without one
+  /// it ends, and throws the problem.
+  func reportExcess(_ problem: any Error, text: ArraySlice<UInt8>, _ host: ScriptHost) throws {
+    if onError == nil { close() }
+    try report(problem, text: ByteString(text.prefix(excessTextSize)), host)
   }
 
   /// Makes the type of such iterators; `name` is what scripts see of it, as `csv.rows`.

@@ -123,12 +123,17 @@ extension LuaVM {
 }
 
 extension LuaCall {
-  /// Reads a row like `LuaVM.readCSV`, with the row as the answer.
+  /// Reads a row like `LuaVM.readCSV`, with the row as the answer unless `isTaken` drops it.
   package func readCSV(
-    _ bytes: [UInt8], from start: Int, isLast: Bool, _ options: CSVReading
+    _ bytes: [UInt8], from start: Int, isLast: Bool, _ options: CSVReading,
+    isTaken: (CSVPlace) -> Bool
   ) throws -> (row: CSVRow, place: CSVPlace, answer: LuaAnswer?) {
     let (row, place) = try vm.pushCSV(bytes, start, isLast, options)
     guard case .row = row else { return (row, place, nil) }
+    guard isTaken(place) else {
+      lua_settop(lua, -2)
+      return (row, place, nil)
+    }
     return (row, place, answerTop())
   }
 

@@ -118,4 +118,50 @@ check.raises(function() for _ in csv.rows({ path = "/dev/zero" }, { max_bytes = 
 flow.fs.write(path, 'a\n"' .. ("x\n"):rep(1 << 20))
 check.raises(function() for _ in csv.rows({ path = path }, { max_bytes = 1 << 20 }) do end end,
   "more than 1048576 bytes (max_bytes) at line 2")
+
+-- With `on_error` the function gets the beginning of such a row, and the rest of it is left out; its fields may have line ends
+-- and quotes.
+local X = ("x"):rep(700000)
+local LONG = {
+  { "12,3456", 0 }, { X .. "," .. X, 0 }, { '"' .. X .. '\n""\n,' .. X .. '"",","\n"', 3 }, { '"a\r\n' .. X .. '\rb",c', 2 },
+  { 'a"b,"' .. X, 0 }, { '"a"b,"' .. X, 0 }, { X .. ',"1\n2"', 1 },
+}
+for _, line_end in ipairs { "\n", "\r\n", "\r" } do
+  local text, line, wanted = "a,b" .. line_end, 2, {}
+  for i, case in ipairs(LONG) do
+    text = ("%s%s%s%s%d,b%s"):format(text, case[1], line_end, line_end, i, line_end)
+    wanted[#wanted + 1], wanted[#wanted + 2] = line .. ":" .. case[1]:sub(1, 1000), tostring(i)
+    line = line + 3 + case[2]
+  end
+  for _, rest in ipairs { "", X, '"' .. X, X .. line_end, X .. ',"' .. line_end } do
+    local whole, wanted = text .. rest, { table.unpack(wanted) }
+    if rest ~= "" then wanted[#wanted + 1] = line .. ":" .. rest:gsub("[\r\n]+$", ""):sub(1, 1000) end
+    flow.fs.write(path, whole)
+    local seen = {}
+    for row in csv.rows({ path = path }, { max_bytes = 6, on_error = function(problem)
+      check.contains(problem.message, "more than 6 bytes (max_bytes) at line " .. problem.line)
+      check.equal(problem.code, "csv")
+      seen[#seen + 1] = problem.line .. ":" .. problem.text
+    end }) do
+      check.equal(row.b, "b")
+      seen[#seen + 1] = row.a
+    end
+    check.same(seen, wanted)
+  end
+end
+local seen = {}
+for row in csv.rows("1,23456\n1,2\n1,23456", { header = false, max_bytes = 6, on_error = function(problem)
+  seen[#seen + 1] = problem.line .. ":" .. problem.text
+end }) do seen[#seen + 1] = #row end
+check.same(seen, { "1:1,23456", 2, "3:1,23456" })
+-- Nothing of it is held in memory.
+flow.fs.write(path, "a\n" .. ("x"):rep(40 << 20) .. "\n2\n")
+local result = require "host".script([[
+  local flow = require "flow"
+  local count = 0
+  local function on_error() count = count + 1 end
+  for row in flow.csv.rows({ path = arg[1] }, { max_bytes = 100, on_error = on_error }) do print(row.a) end
+  for value in flow.json.lines({ path = arg[1] }, { max_bytes = 100, on_error = on_error }) do print(value) end
+  print(count)]], { path }, { before = { "--memory-limit", "16M" } })
+check.equal(result.stdout, "2\n2\n3\n", result.stderr)
 check.usage(function() csv.rows("", { max_bytes = "1" }) end, "rows", "#2", "field 'max_bytes': integer of at least 1 expected")

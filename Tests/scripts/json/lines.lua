@@ -74,6 +74,30 @@ limited(text)
 limited { path = path }
 check.raises(function() for _ in json.lines({ path = "/dev/zero" }, { max_bytes = 1 << 20 }) do end end,
   "'/dev/zero': more than 1048576 bytes (max_bytes) at line 1")
+-- With `on_error` the function gets its beginning, and the rest is left out.
+local long = ("x"):rep(3 << 20)
+local texts = { text .. "5678901234", text .. long, long .. "\n" .. text, text .. "\r\n" .. long .. "\n\n" .. long .. "\n6" }
+for _, each in ipairs(texts) do
+  flow.fs.write(path, each)
+  local wanted, number = {}, 0
+  for line in each:gmatch "([^\n]*)\n?" do
+    number = number + 1
+    if #line > 8 then
+      wanted[#wanted + 1] = ("%d:%s"):format(number, line:sub(1, 1000))
+    elseif line:find "%d" then
+      wanted[#wanted + 1] = tonumber(line)
+    end
+  end
+  for _, source in ipairs { each, { path = path } } do
+    local seen = {}
+    for value in json.lines(source, { max_bytes = 8, on_error = function(problem)
+      check.contains(problem.message, ("more than 8 bytes (max_bytes) at line %d"):format(problem.line))
+      check.equal(problem.code, "json")
+      seen[#seen + 1] = problem.line .. ":" .. problem.text
+    end }) do seen[#seen + 1] = value end
+    check.same(seen, wanted)
+  end
+end
 check.usage(function() json.lines("", { max_bytes = 0 }) end, "lines", "#2", "field 'max_bytes': integer of at least 1 expected")
 check.usage(function() json.decode("", { max_bytes = 1 }) end, "decode", "#2", "unknown field 'max_bytes'")
 os.remove(path)
