@@ -82,7 +82,10 @@ final class Interpreter {
       if [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].contains(where: { isatty($0) != 0 }) {
         host.loop.onTerminalRequest = { messages.say("'\($0)' asks on the terminal") }
       }
-      host.vm.onExit = { [unowned host] in messages.reportFailures(of: host) }
+      host.vm.onExit = { [unowned host] in
+        Keeping.willExit()
+        messages.reportFailures(of: host)
+      }
       if arguments.script != nil {
         let completes = arguments.options.completes
         host.events.commandLine = ScriptCommandLine(completes: completes) { text, status in

@@ -335,6 +335,9 @@ final class Keeping {
   private nonisolated(unsafe) static var isRehearsal = false
   private nonisolated(unsafe) static var hasMistakenOption = false
 
+  /// Notes that the script calls `os.exit`.
+  static func willExit() { open?.willExit() }
+
   /// Records the end of the script in a process that exits with a status, unless that was done, and returns the status.
   static func end(withStatus status: Int32) -> Int32 {
     let isStop = status == resumableStatus || Signals.failing != 0
@@ -343,15 +346,14 @@ final class Keeping {
     return isKept == false ? 1 : hasMistakenOption ? 2 : 0
   }
 
-  /// Records the end of the script, unless that was done, and says how a run continues that hasn't finished. A script
-  /// that ends in the middle with status 0 has chosen that. Returns whether it was kept; nil if there was nothing to
-  /// keep.
+  /// Records the end of the script, unless that was done, and says how a run continues that hasn't finished. Returns
+  /// whether it was kept; nil if there was nothing to keep.
   static func end(_ end: KeptRunEnd) -> Bool? {
     guard let open else { return nil }
     self.open = nil
     guard open.isOpen else { return nil }
     do throws(FlowError) {
-      try open.end(end)
+      let recorded = try open.end(end)
       if let problem = open.problemOfSettlements {
         messages?.say("option '--settle': \(problem)")
         hasMistakenOption = true
@@ -359,7 +361,7 @@ final class Keeping {
       if let id = open.id, let summary = open.summary { messages?.say("\(id): \(summary)") }
       if !waits.isEmpty {
         for line in waits { Output.error(program: nil, line) }
-      } else if end != .finished, !isRehearsal, let id = open.id {
+      } else if recorded != .finished, !isRehearsal, let id = open.id {
         let option: ByteString = open.continuesNamedRun ? "--resume=\(id)" : "--resume"
         messages?.say("run \(id) is kept; \(option) continues it")
       }

@@ -183,6 +183,12 @@ package final class ScriptKeeping: RunMonitor {
     if run.keeper != nil { pendingCount -= 1 }
   }
 
+  /// The script calls `os.exit`: code of a run that does so pauses the run, whatever the status.
+  package func willExit() {
+    if host.workPlace != nil { isPausedByExit = true }
+  }
+  private var isPausedByExit = false
+
   /// The process is about to end, and another one continues: nothing that has finished is undone.
   func suspend() {
     (keeper as? Keeper)?.isSuspended = true
@@ -288,15 +294,19 @@ package final class ScriptKeeping: RunMonitor {
   }
 
   /// Records that the script has ended, and waits until that and all before it is in the store; further calls do
-  /// nothing. A run isn't finished if a flow of it still executes, because an op has called `os.exit`. Throws the reason
-  /// why it isn't in the store. Runs that are too old, or too many, are removed from it before. The process should end at
-  /// once after this.
-  package func end(_ end: KeptRunEnd) throws(FlowError) {
-    if isEnded { return }
+  /// nothing. A run pauses if a flow of it still executes at a successful end, or because an op has called `os.exit`.
+  /// Runs that are too old, or too many, are removed from the store before. The process should end at once after this.
+  ///
+  /// - Returns: The end that was recorded.
+  /// - Throws: The reason why it isn't in the store.
+  @discardableResult
+  package func end(_ end: KeptRunEnd) throws(FlowError) -> KeptRunEnd {
+    if isEnded { return end }
     isEnded = true
-    guard let store, let keeper = keeper as? Keeper, let kept else { return }
-    // Only what a person has chosen was executed.
-    let present = end == .finished && pendingCount > 0 ? .stopped : end
+    guard let store, let keeper = keeper as? Keeper, let kept else { return end }
+    let isPaused = pendingCount > 0 && (end == .finished || isPausedByExit)
+    let present = isPaused ? .stopped : end
+    // Of a rehearsal only what a person has chosen was executed.
     try keeper.end(isRehearsal ? kept.earlierEnd : present) {
       do throws(FlowError) {
         _ = try store.prune(limit: options.storeLimit, sparing: kept.id)
@@ -305,6 +315,7 @@ package final class ScriptKeeping: RunMonitor {
         warn("the store of kept runs can't be tidied up: \(error.message)")
       }
     }
+    return present
   }
 
   private static func lineage(_ seed: UInt64, _ name: ByteString, _ count: UInt64) -> UInt64 {

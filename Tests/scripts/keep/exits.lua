@@ -22,6 +22,8 @@ local WAYS = {
   { [[flow.new("f"):run() os.exit(3)]], 3, "failed" },
   { [[flow.new("f"):run() os.exit(true, true)]], 0, "finished" },
   { [[flow.op("WaitOp", function() os.exit(0) end):run()]], 0, "unfinished" },
+  { [[flow.op("WaitOp", function() os.exit(3, true) end):run()]], 3, "unfinished" },
+  { [[flow.op("WaitOp", function() flow.spawn(function() os.exit(false) end):wait() end):run()]], 1, "unfinished" },
   { [[flow.op("SleepOp", function() flow.sleep(1000) end):start() os.exit(0)]], 0, "unfinished" },
   { [[flow.new("f"):run()]], 0, "finished" },
   { [[flow.new("f"):run() error "no"]], 1, "failed" },

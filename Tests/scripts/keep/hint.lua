@@ -9,11 +9,13 @@ local LastOp = flow.op("LastOp", function(ctx)
   if how == "fail" then ctx:fail "no" end
   if how == "exit" then os.exit(0) end
   if how == "exit 3" then os.exit(3) end
+  if how == "exit false" then os.exit(false) end
   if how == "wait" then effect "waiting" flow.sleep(600) end
 end)
 if os.getenv "HOW" == "nothing" then error "early" end
 flow.new("work"):add(FirstOp):add(LastOp):run()
 if os.getenv "HOW" == "error" then error "late" end
+if os.getenv "HOW" == "late exit 3" then os.exit(3) end
 ]]
 
 -- The hint of the last line on stderr about a kept run.
@@ -30,23 +32,24 @@ local function expects(status, option, options, how)
   check.equal(select(2, result.stderr:gsub("is kept;", "")), option and 1 or 0)
 end
 
--- Failures and errors, whether an option or the script asks for the keeping.
+-- Failures and errors, whether an option or the script asks for the keeping; and `os.exit` in an op, which pauses the run.
 script = kept.script(text)
-for _, how in ipairs { "fail", "error", "exit 3" } do
-  local status = how == "exit 3" and 3 or 1
-  expects(status, "--resume", { "--keep" }, how)
-  expects(status, "--resume", { "--resume" }, how)
+for how, status in pairs { fail = 1, error = 1, exit = 0, ["exit 3"] = 3, ["exit false"] = 1, ["late exit 3"] = 3 } do
+  local state = how:find "^exit" and "unfinished" or "failed"
+  for _, option in ipairs { "--keep", "--resume" } do
+    expects(status, "--resume", { option }, how)
+    check.match(script:run({ "--runs" }).stdout, "\n" .. id .. " +" .. state .. " ")
+  end
 end
 expects(1, "--resume=ID", { "--resume=" .. id }, "fail")
 expects(1, "--resume", { "--from", "LastOp" }, "fail")
 
--- A process that only rehearses, has begun no run, has finished, or has itself chosen to pause, says nothing.
+-- A process that only rehearses, has begun no run, or has finished, says nothing.
 for _, options in ipairs { { "--why" }, { "--check" }, { "--only", "LastOp" } } do
   script:run { "--keep", environment = { HOW = "fail" } }
   expects(options[1] == "--only" and 1 or 0, nil, options, "fail")
 end
 expects(1, nil, { "--keep" }, "nothing")
-expects(0, nil, { "--resume" }, "exit")
 expects(0, nil, { "--resume" }, "no")
 expects(1, nil, {}, "fail")
 
