@@ -60,7 +60,7 @@ let package = Package(
     // libcurl, opened at the first request: its functions and callbacks for Swift.
     .target(name: "CCurl", dependencies: ["CFlowSystem"], cSettings: strictC),
     // SQLite, opened at the first kept run: its functions for Swift.
-    .target(name: "CSQLite", cSettings: strictC),
+    .target(name: "CSQLite", dependencies: ["CFlowSystem"], cSettings: strictC),
     // libnats, opened at the first connection: its functions for Swift.
     .target(name: "CNats", dependencies: ["CFlowSystem"], cSettings: strictC),
     // Strings of bytes: the one text type of all other targets.

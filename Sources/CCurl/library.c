@@ -1,6 +1,7 @@
 // Opening the library: no program that makes no request pays for it.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@ struct ccurl_library ccurl_library;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
+/// Whether the library was opened, or is known not to be there.
+static atomic_bool is_known;
 
 static bool find(void *library, const char *name, void *place) {
   if (ccurl_find(library, name, place)) return true;
@@ -55,7 +58,11 @@ static void load(void) {
 }
 
 const char *ccurl_load(void) {
+  // Afterwards the library may be there.
+  if (!atomic_load_explicit(&is_known, memory_order_acquire) && !flowsystem_has_descriptors())
+    return "libcurl can't be opened: Too many open files";
   pthread_once(&once, load);
+  atomic_store_explicit(&is_known, true, memory_order_release);
   return problem[0] == '\0' ? NULL : problem;
 }
 

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +31,8 @@ static const uint64_t NO_ATEXIT = 0x00080000;
 
 static void *library;
 static char problem[300];
+/// Whether the library was opened, or is known not to be there.
+static atomic_bool is_known;
 static bool has_failed;
 
 // A POSIX system allows the conversion of the pointer.
@@ -79,7 +82,11 @@ void flowsystem_keep_crypto(void) {
 
 const char *flowsystem_load_crypto(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
+  // Afterwards the library may be there.
+  if (!atomic_load_explicit(&is_known, memory_order_acquire) && !flowsystem_has_descriptors())
+    return "libcrypto can't be opened: Too many open files";
   pthread_once(&once, load);
+  atomic_store_explicit(&is_known, true, memory_order_release);
   return has_failed ? problem : NULL;
 }
 

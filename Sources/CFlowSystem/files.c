@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -55,6 +56,13 @@ int64_t flowsystem_file_system(const char *path) {
 }
 
 const char *flowsystem_error_name(int number) { return strerrorname_np(number); }
+
+bool flowsystem_has_descriptors(void) {
+  int descriptor = eventfd(0, EFD_CLOEXEC);
+  if (descriptor < 0) return errno != EMFILE && errno != ENFILE;
+  close(descriptor);
+  return true;
+}
 
 int flowsystem_inotify(void) { return inotify_init1(IN_NONBLOCK | IN_CLOEXEC); }
 

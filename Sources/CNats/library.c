@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@ static cnats_library functions;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
+/// Whether the library was opened, or is known not to be there.
+static atomic_bool is_known;
 
 static bool find(void *library, const char *name, void *place) {
   void *symbol = dlsym(library, name);
@@ -111,7 +114,11 @@ static void load(void) {
 }
 
 const char *cnats_load(void) {
+  // Afterwards the library may be there.
+  if (!atomic_load_explicit(&is_known, memory_order_acquire) && !flowsystem_has_descriptors())
+    return "libnats can't be opened: Too many open files";
   pthread_once(&once, load);
+  atomic_store_explicit(&is_known, true, memory_order_release);
   return problem[0] == '\0' ? NULL : problem;
 }
 

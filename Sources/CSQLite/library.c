@@ -1,15 +1,19 @@
 // Opening the library: no program that keeps no run pays for it.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "CFlowSystem.h"
 #include "internal.h"
 
 struct csqlite_library csqlite_library;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
+/// Whether the library was opened, or is known not to be there.
+static atomic_bool is_known;
 
 // The first version with STRICT tables.
 enum { OLDEST_VERSION = 3037000 };
@@ -48,6 +52,10 @@ static void load(void) {
 }
 
 const char *csqlite_load(void) {
+  // Afterwards the library may be there.
+  if (!atomic_load_explicit(&is_known, memory_order_acquire) && !flowsystem_has_descriptors())
+    return "libsqlite3 can't be opened: Too many open files";
   pthread_once(&once, load);
+  atomic_store_explicit(&is_known, true, memory_order_release);
   return problem[0] == '\0' ? NULL : problem;
 }

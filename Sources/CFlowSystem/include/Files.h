@@ -25,6 +25,10 @@ int64_t flowsystem_file_system(const char *path);
 /// Returns the name of an errno, such as "ENOENT"; NULL for an unknown number.
 const char *flowsystem_error_name(int number);
 
+/// Whether the process may open one more file. Where it may not, dlopen fails as for a missing library, and inotify as at
+/// a limit of its own. Any thread.
+bool flowsystem_has_descriptors(void);
+
 // MARK: - Changes in folders. <sys/inotify.h> isn't in Glibc's module map.
 
 /// The kinds of changes, as a set of bits.

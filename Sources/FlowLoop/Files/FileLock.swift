@@ -91,17 +91,17 @@ package final class FileLock: Sendable {
   }
 
   private static func open(_ path: ByteString) throws(SystemError) -> Int32 {
-    var opened: Int32 = -1
+    let opened = path.withCString { FlowSystem.open($0, O_RDWR | O_CREAT | O_CLOEXEC, 0o666) }
+    guard let opened else { throw .nul(in: path) }
+    if opened >= 0 { return opened }
+    let problem = errno
+    guard [EACCES, EROFS, EPERM].contains(problem) else { throw SystemError("lock", path, problem) }
     // A file that can't be written can be locked.
-    for access in [O_RDWR | O_CREAT, O_RDONLY] {
-      guard let result = path.withCString({ FlowSystem.open($0, access | O_CLOEXEC, 0o666) }) else {
-        throw .nul(in: path)
-      }
-      opened = result
-      if opened >= 0 || ![EACCES, EROFS, EPERM].contains(errno) { break }
-    }
-    if opened < 0 { throw SystemError("lock", path, errno) }
-    return opened
+    let read = path.withCString { FlowSystem.open($0, O_RDONLY | O_CLOEXEC) } ?? -1
+    if read >= 0 { return read }
+    // Without a file the problem is that none can be made.
+    if errno == ENOENT { throw SystemError("lock", path, problem) }
+    throw SystemError("lock", path, errno, isWritten: false)
   }
 
   private static func refusal(of path: ByteString, _ holder: Int32?) -> SystemError {

@@ -178,9 +178,11 @@ package final class FileReplacement {
 
 /// Errors about files.
 extension SystemError {
-  /// `can't read 'notes.txt': No such file or directory`.
-  package init(_ verb: String, _ path: ByteString, _ number: Int32) {
-    let hint = Sandbox.hint(number, isWritten: !["read", "stat", "list", "watch"].contains(verb))
+  /// `can't read 'notes.txt': No such file or directory`. `isWritten` says which permission may be missing; by default
+  /// the verb does.
+  package init(_ verb: String, _ path: ByteString, _ number: Int32, isWritten: Bool? = nil) {
+    let isReading = ["read", "stat", "list", "watch"].contains(verb)
+    let hint = Sandbox.hint(number, isWritten: isWritten ?? !isReading)
     self.init("can't \(verb) '\(path.escapingNUL)': \(systemMessage(number))\(hint)", code: number)
   }
 

@@ -8,8 +8,10 @@ final class Inotify: Sendable {
     descriptor = flowsystem_inotify()
     guard descriptor >= 0 else {
       let number = errno
+      // The system reports its own limit like that of the process.
+      let isOwnLimit = number == EMFILE && flowsystem_has_descriptors()
       let hint: ByteString =
-        number == EMFILE ? "; the limit is fs.inotify.max_user_instances of sysctl" : ""
+        isOwnLimit ? "; the limit is fs.inotify.max_user_instances of sysctl" : ""
       throw SystemError("can't watch files: \(systemMessage(number))\(hint)", code: number)
     }
   }

@@ -13,7 +13,7 @@ struct InputFile: ~Copyable {
     // A pipe must not block the thread forever: it is opened without waiting for its other end.
     let opened = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
     guard let opened else { throw .nul(in: path) }
-    guard opened >= 0 else { throw SystemError(verb, path, errno) }
+    guard opened >= 0 else { throw SystemError(verb, path, errno, isWritten: false) }
     var status = stat()
     guard fstat(opened, &status) == 0 else {
       let number = errno

@@ -88,3 +88,30 @@ result = limited({ "--open-files", "40" }, [[
   print(require "flow".exec({ "sh", "-c", "ulimit -n; ulimit -Hn" }):await().stdout)]])
 check.equal(result.stdout, "true\t/dev/null: Too many open files\n40\n40\n\n")
 check.equal(result.status, 0, result.stderr)
+
+-- Where none is left that is the reason: no library is missing, and no limit of changes in files is reached. Later they are there.
+result = limited({ "--open-files", "40" }, [[
+  local flow = require "flow"
+  flow.op("FirstOp", { thread = "worker", run = function() end }):run()
+  local files = {}
+  for i = 1, 100 do files[i] = io.open "/dev/null" end
+  local function say(...) print((tostring(select(2, pcall(...))):gsub("^.-:%d+: ", ""))) end
+  local function request()
+    local task = flow.http "http://127.0.0.1:1/"
+    task:wait()
+    if task.error then error(task.error.message, 0) end
+  end
+  say(request)
+  say(flow.fs.watch, "/")
+  say(flow.fs.hash, "/etc/passwd")
+  for _, file in ipairs(files) do file:close() end
+  say(request)
+  print(#flow.fs.hash "/etc/passwd", flow.fs.watch "/tmp":close())]])
+local shown = {}
+for line in result.stdout:gmatch "[^\n]+" do shown[#shown + 1] = line end
+check.equal(shown[1], "libcurl can't be opened: Too many open files", result.stderr)
+check.equal(shown[2], "can't watch files: Too many open files")
+check.contains(shown[3], "Too many open files")
+check.contains(shown[4], "127.0.0.1")
+check.equal(shown[5], "64")
+check.equal(result.status, 0, result.stderr)

@@ -84,3 +84,41 @@ result = run({}, [[
   local done, err = pcall(flow.sandbox, {})
   print(done, err.kind, io.open "/etc/passwd" ~= nil)]])
 check.equal(result.stdout, "false\tusage\ttrue\n")
+
+-- Errors name the permission that is missing: for reading where a file is only read, and for writing where none can be made.
+result = run({}, [[
+  local flow = require "flow"
+  local fs = flow.fs
+  flow.sandbox {}
+  local temporary = os.getenv("TMPDIR"):gsub("%p", "%%%0")
+  -- Some kernels refuse a move as one to another device.
+  local function say(...)
+    local message = tostring(select(2, pcall(...))):gsub(temporary, "TMPDIR"):gsub("^.-:%d+: ", "")
+    print((message:gsub("Invalid cross%-device link", "Permission denied")))
+  end
+  say(fs.hash, "/etc/passwd")
+  say(fs.copy, "/etc/passwd", os.getenv "TMPDIR" .. "/copy")
+  say(fs.read, "/etc/passwd")
+  say(fs.list, "/etc")
+  say(fs.lock, "/etc/passwd")
+  say(fs.lock, "/etc/none")
+  fs.write(os.getenv "TMPDIR" .. "/file", "x")
+  say(fs.copy, os.getenv "TMPDIR" .. "/file", "/etc/none")
+  say(fs.rename, os.getenv "TMPDIR" .. "/file", "/etc/none")
+  say(fs.write, "/etc/none", "x")
+  say(fs.mkdir, "/etc/none")
+  say(fs.remove, "/etc/passwd")]])
+check.equal(result.stderr, "")
+check.equal(result.stdout, [[
+can't hash '/etc/passwd': Permission denied (--allow-read)
+can't copy '/etc/passwd': Permission denied (--allow-read)
+can't read '/etc/passwd': Permission denied (--allow-read)
+can't list '/etc': Permission denied (--allow-read)
+can't lock '/etc/passwd': Permission denied (--allow-read)
+can't lock '/etc/none': Permission denied (--allow-write)
+can't copy 'TMPDIR/file' to '/etc/none': Permission denied (--allow-write)
+can't rename 'TMPDIR/file' to '/etc/none': Permission denied (--allow-write)
+can't write '/etc/none': Permission denied (--allow-write)
+can't make folder '/etc/none': Permission denied (--allow-write)
+can't remove '/etc/passwd': Permission denied (--allow-write)
+]])
