@@ -65,6 +65,10 @@ private func endPrograms() {
 
 /// Performs `--annotations`; returns the exit status.
 private func writeAnnotations(to folder: ByteString, _ program: ByteString) -> Int32 {
+  do throws(SystemError) { try Folders.make(folder) } catch {
+    Output.error(program: program, error.message)
+    return 1
+  }
   for (name, text) in Annotations.files {
     let path = folder + "/" + ByteString(name)
     if let reason = TextFile.write(ByteString(text), to: path) {

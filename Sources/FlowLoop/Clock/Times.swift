@@ -31,6 +31,11 @@ extension Duration {
   /// The longest duration that a clock counts, 292 years. It stands for an endless one, too.
   package static let longest = Duration.nanoseconds(Int64.max)
 
+  /// A time that has passed, in nanoseconds: never endless, also where a virtual clock is at its end.
+  package static func passed(_ nanoseconds: Int64) -> Duration {
+    .nanoseconds(min(nanoseconds, .max - 1))
+  }
+
   /// A number of seconds from a script, to the nanosecond: 0 for a negative number and for one that isn't a number,
   /// `longest` for one that is too large. A number greater than 0 stays greater than 0.
   package init(clampingSeconds seconds: Double) {

@@ -121,12 +121,17 @@ struct LongOptions {
   }
 
   /// Refuses to write over a script: its name follows an option easily whose file was forgotten. Also refuses files
-  /// that can't be written: at the end of the script it would be too late.
+  /// that can't be written, and one for two options: at the end of the script it would be too late.
   func checkWritten() throws(CommandLineArguments.Misuse) {
     var files = writtenAtEnd
     if let events, events != "-" { files.append(("--events", events)) }
     if let page = kept?.stored.page { files.append(("--html", page)) }
+    var known: [ByteString: ByteString] = [:]
     for (option, path) in files {
+      if let place = TextFile.place(of: path), let other = known.updateValue(option, forKey: place)
+      {
+        throw Self.misuse("options '\(other)' and '\(option)' write the same file '\(path)'")
+      }
       if TextFile.isScript(path) {
         throw Self.misuse(
           "option '\(option)' would write over the script '\(path)': the file to write comes before it"

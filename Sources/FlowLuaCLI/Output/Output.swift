@@ -91,6 +91,19 @@ enum TextFile {
     return isPossible ? nil : String(cString: strerror(errno))
   }
 
+  /// The path from the root and without links of a file, also of one that isn't there yet; nil for anything else, such as a
+  /// pipe, which takes what several write.
+  static func place(of path: ByteString) -> ByteString? {
+    if let status = try? FileStatus.read(path, follows: true) {
+      return status.kind == .file ? path.resolvedPath : nil
+    }
+    guard let slash = path.bytes.lastIndex(of: UInt8(ascii: "/")) else {
+      return ("." as ByteString).resolvedPath + "/" + path
+    }
+    let folder = ByteString(path.bytes[...slash]).resolvedPath
+    return folder + "/" + ByteString(path.bytes[(slash + 1)...])
+  }
+
   /// Whether a path is a script's: by its name, or by `#!` at its start.
   static func isScript(_ path: ByteString) -> Bool {
     if path.bytes.reversed().starts(with: ".lua".bytes.reversed()) { return true }

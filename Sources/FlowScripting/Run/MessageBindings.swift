@@ -19,12 +19,7 @@ struct MessageBindings {
         call, "bad use of 'wait_for' (an op in a worker can't wait for messages)")
     }
     let arguments = Arguments(host, call, method: "wait_for")
-    let name = try arguments.name(1)
-    // Those who send a message write `name=value`.
-    if name.bytes.contains(where: { $0 == 0 || $0 == UInt8(ascii: "=") }) {
-      throw arguments.wrong(
-        1, "name without '=' and NUL bytes expected, got '\(name.escapingNUL)'")
-    }
+    let name = try self.name(arguments, 1)
     if !context.mayWaitForMessages {
       throw host.usage(
         call,
@@ -58,9 +53,19 @@ struct MessageBindings {
       })
   }
 
+  /// The name of a message. Those who send one on the command line write `name=value`.
+  private func name(_ arguments: Arguments, _ index: Int) throws -> ByteString {
+    let name = try arguments.name(index)
+    if name.bytes.contains(where: { $0 == 0 || $0 == UInt8(ascii: "=") }) {
+      throw arguments.wrong(
+        index, "name without '=' and NUL bytes expected, got '\(name.escapingNUL)'")
+    }
+    return name
+  }
+
   /// `flow.send(run, name, value)`: to a run of this process, or to a kept one by its id.
   private func send(_ arguments: Arguments) throws -> LuaAnswer {
-    let name = try arguments.name(2)
+    let name = try self.name(arguments, 2)
     if arguments.isNil(3) { throw arguments.wrong(3, expected: "value") }
     let value = try arguments.call.engineValue(arguments.place(3))
     let sending: MessageSending

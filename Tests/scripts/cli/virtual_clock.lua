@@ -12,3 +12,12 @@ local result = host.script([[
 check.equal(result.stderr, "")
 check.equal(result.stdout, "true\t86400.0\t90000.0\n")
 assert(os.time() - began < 60)
+
+-- A sleep up to the end of the clock takes a finite time.
+result = host.script([[
+  local flow = require "flow"
+  local run = flow.op("WaitOp", function() flow.sleep(1e300) flow.sleep(1e308) end):run()
+  print(run.duration == 2^63 / 1e9, run.duration < math.huge, #run:events())
+]], {}, { before = { "--virtual-clock", "--events", "-", "--summary=json" } })
+check.contains(result.stdout, "true\ttrue\t")
+check.lacks(result.stdout .. result.stderr, "null", "inf")

@@ -97,6 +97,13 @@ local late = "usage: bad use of 'wait_for' (final steps, cleanups and undos of a
 script:expect(1, { "--keep" }, "usage: bad argument #1 to 'wait_for' (name without '=' and NUL bytes expected, got 'x=y')",
   "usage: bad argument #1 to 'wait_for' (name without '=' and NUL bytes expected, got 'x\\0y')", late, late, late, late)
 
+-- `flow.send` refuses them with the same words.
+for _, run in ipairs { flow.op("WaitOp", function(ctx) ctx:wait_for "x" end):start(), "r7k2" } do
+  check.usage(function() flow.send(run, "x=y", 1) end, "send", "#2", "name without '=' and NUL bytes expected, got 'x=y'")
+  check.usage(function() flow.send(run, "x\0y", 1) end, "send", "#2", "name without '=' and NUL bytes expected, got 'x\\0y'")
+  if run ~= "r7k2" then run:cancel() end
+end
+
 -- An answer about several items has the number of one.
 script = kept.script [[
 local PayOp = flow.op("PayOp", { needs = { n = "integer" }, effect = "once", run = function()

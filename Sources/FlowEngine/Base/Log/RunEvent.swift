@@ -311,7 +311,7 @@ extension EventLog {
       nanoseconds: record.time - began, kind: kind, id: id(of: record),
       parent: parentID(of: record), path: shown(path(of: record)), run: runID,
       lane: Int(record.lane), laneName: keys.lanes.name(of: record.lane),
-      queued: queued.map { .nanoseconds($0 - began) }, op: shown(name),
+      queued: queued.map { .passed($0 - began) }, op: shown(name),
       index: index,
       label: index == 0
         ? nil : label(scope: record.scope, position: record.position).map { shown($0) },

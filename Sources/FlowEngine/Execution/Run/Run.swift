@@ -116,7 +116,7 @@ public final class Run: FlowTask<DataBucket> {
   public var droppedEvents: Int { log.bound.droppedEvents }
 
   /// The time from its start to its end, or to now while it is pending.
-  public var duration: Duration { .nanoseconds((ended ?? loop.now()) - log.began) }
+  public var duration: Duration { .passed((ended ?? loop.now()) - log.began) }
 
   /// The id of the run, unique across processes; `id` is its number on its loop.
   public var identifier: ByteString { log.runID }
