@@ -620,6 +620,7 @@ function ExecTask:close_stdin() end
 local Run = {}
 
 ---Returns the log as text, one line per event: what ran and when, what it wrote and logged, why it failed.
+---Line ends and other control characters in texts are escaped, as `\n`.
 ---@param options? flow.SummaryOptions
 ---@return string summary Ends in a newline.
 function Run:summary(options) end

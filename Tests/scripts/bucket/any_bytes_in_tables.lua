@@ -8,8 +8,8 @@ check.equal(shown { ("ä"):rep(200) }, "{" .. ("ä"):rep(118) .. "…")
 check.equal(shown { ("\x80"):rep(200) }, "{" .. ("\x80"):rep(118) .. "…")
 check.equal(shown { ("😀"):rep(118) }, "{" .. ("😀"):rep(118) .. "}")
 check.equal(shown { ("😀"):rep(119) }, "{" .. ("😀"):rep(118) .. "…")
-check.equal(shown { "\xff\x00\xc3", a = "\xe2\x82" }, "{\xff\x00\xc3, a = \xe2\x82}")
-check.equal(shown { a = "x\ny" }, "{a = x\ny}")
+check.equal(shown { "\xff\x00\xc3", a = "\xe2\x82" }, "{\xff\\x00\xc3, a = \xe2\x82}")
+check.equal(shown { a = "x\ny" }, "{a = x\\ny}")
 -- Keys: numbers by value, strings by bytes, booleans.
 check.equal(shown { [2.5] = 1, [-1] = 2, z = 3, A = 4, [true] = 5, [false] = 6, [10] = 7 },
   "{-1 = 2, 2.5 = 1, 10 = 7, A = 4, z = 3, false = 6, true = 5}")

@@ -42,17 +42,13 @@ check.equal(check.masked(result.stderr), [[
 ====== Flow Summary ======
 T [DataBucket] start with:
 T [OuterOp] WillStart
-T [OuterOp/In
-ner] WillStart
+T [OuterOp/In\nner] WillStart
 In\nner | ====== Flow Summary ======
 In\nner | T [DataBucket] start with:
-In\nner | T [In
-In\nner | ner] WillStart
-In\nner | T [In
-In\nner | ner] DidFinish: successfully
+In\nner | T [In\nner] WillStart
+In\nner | T [In\nner] DidFinish: successfully
 In\nner | T [DataBucket] end with:
-OuterOp | T [OuterOp/In
-OuterOp | ner] DidFinish: successfully
+OuterOp | T [OuterOp/In\nner] DidFinish: successfully
 In\nner | Flow isSuccess: true
 In\nner | ======    Ending    ======
 OuterOp | T [OuterOp] DidFinish: successfully
@@ -89,14 +85,14 @@ for options, environment in pairs {
   ["--follow"] = {}, ["--follow --color=auto"] = {}, ["--follow --color=always"] = { NO_COLOR = "1" },
 } do
   local output = terminal(options, environment)
-  check.contains(output, red, "M [BadOp] DidFinish: withError: bad\27[0m", "[BadOp] a\\x1B[2Jb\tc")
+  check.contains(output, red, "M [BadOp] DidFinish: withError: bad\27[0m", "[BadOp] a\\x1B[2Jb\\tc")
   check.lacks(output, "\27[2J")
 end
 for options, environment in pairs {
   ["--follow"] = { NO_COLOR = "1" }, ["--follow --color auto"] = { TERM = "dumb" }, ["--follow --color=never"] = {},
 } do
   local output = terminal(options, environment)
-  check.contains(output, "[BadOp] DidFinish: withError: bad", "[BadOp] a\\x1B[2Jb\tc")
+  check.contains(output, "[BadOp] DidFinish: withError: bad", "[BadOp] a\\x1B[2Jb\\tc")
   -- No colour: the line of what executes, which a slow machine shows, moves the cursor.
   check.equal(output:find "\27%[[%d;]*m", nil)
 end

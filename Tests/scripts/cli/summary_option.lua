@@ -25,8 +25,7 @@ T [DataBucket] start with:
 key: <redacted>
 T [OuterOp] WillStart
 T [OuterOp/InnerOp] WillStart
-T [OuterOp/InnerOp] said "so"
-]] .. "\255\n" .. [[
+T [OuterOp/InnerOp] said "so"\n]] .. "\255\n" .. [[
 T [OuterOp/InnerOp] DidFinish: successfully
 T [DataBucket] add for other: 1
 T [OuterOp] DidFinish: successfully

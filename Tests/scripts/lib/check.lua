@@ -51,6 +51,12 @@ function check.match(text, pattern)
   if not text:find(pattern) then error(("%s doesn't match %s"):format(text, pattern), 2) end
 end
 
+-- An ASCII text as lines of the log show it: without control characters.
+function check.on_one_line(text)
+  local names = { ["\t"] = "\\t", ["\n"] = "\\n", ["\r"] = "\\r" }
+  return (text:gsub("%c", function(c) return names[c] or ("\\x%02X"):format(c:byte()) end))
+end
+
 function check.lacks(text, ...)
   for _, part in ipairs { ... } do
     if text:find(part, 1, true) then error(("%s is in:\n%s"):format(show(part), text), 2) end

@@ -9,5 +9,6 @@ for _, name in ipairs { "Op", "o", "mit Umlaut äöü", "new\nline", "\0", "\xff
   local run = flow.new(name):add(op):run()
   check.equal(seen, name)
   check.equal(run.name, name)
-  check.contains(run:summary(), "[" .. name .. "] WillStart\n", "[" .. name .. "] said\n")
+  local shown = "[" .. check.on_one_line(name) .. "]"
+  check.contains(run:summary(), shown .. " WillStart\n", shown .. " said\n")
 end

@@ -5,8 +5,7 @@ local plain = run:summary()
 check.equal(run:summary {}, plain)
 check.equal(run:summary(nil), plain)
 check.equal(run:summary { durations = false }, plain)
--- A message keeps its newlines; its further lines carry no time.
-check.contains(plain, "M [LogOp] first\nsecond\n")
+check.contains(plain, "M [LogOp] first\\nsecond\n")
 local iso = run:summary { time = "iso" }
 local count = 0
 for line in iso:gmatch("[^\n]+") do

@@ -155,13 +155,18 @@ extension EventLog {
 extension ByteString {
   /// The text with Lua's escapes instead of characters that would end or reorder a line:
   /// control characters, separators of lines, marks of direction, and bytes that aren't UTF-8.
-  package var onOneLine: ByteString {
+  package var onOneLine: ByteString { escaped(keepsBytes: false) }
+
+  /// The text of a line of a log: with the escapes of `onOneLine`, but for bytes that aren't UTF-8, which it keeps.
+  var inLogLine: ByteString { escaped(keepsBytes: true) }
+
+  private func escaped(keepsBytes: Bool) -> ByteString {
     if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return self }
     var result: [UInt8] = []
     var rest = bytes[...]
     while let first = rest.first {
       guard let (scalar, length) = Self.firstScalar(of: rest) else {
-        result += Self.escape(UInt32(first), isByte: true)
+        result += keepsBytes ? [first] : Self.escape(UInt32(first), isByte: true)
         rest = rest.dropFirst()
         continue
       }

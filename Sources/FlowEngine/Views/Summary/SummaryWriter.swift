@@ -64,15 +64,16 @@ struct SummaryWriter {
     case .start, .executed: write("[\(opName(record))] WillStart\n")
     case .finish, .undo:
       let what: ByteString = record.kind == .undo ? "Undo" : "DidFinish"
-      write("[\(opName(record))] \(what): \(log.outcome(of: record))")
+      write("[\(opName(record))] \(what): \(log.outcome(of: record).inLogLine)")
       if options.durations {
         let seconds = Double(Int64(bitPattern: record.second)) / 1e9
         write(" (\(FlowValue.text(ofSeconds: seconds))s)")
       }
       write("\n")
-    case .noCase, .caseFailed: write("[\(prefix)Cases] \(log.caseMessage(of: record))\n")
+    case .noCase, .caseFailed:
+      write("[\(prefix.inLogLine)Cases] \(log.caseMessage(of: record).inLogLine)\n")
     case .log, .kept, .skipped, .queued, .retry, .transition:
-      write("[\(opName(record))] \(log.text(record.firstPayload))\n")
+      write("[\(opName(record))] \(log.text(record.firstPayload).inLogLine)\n")
     case .state: write("[\(opName(record))] state: \(value(record.firstPayload))\n")
     case .add:
       write("[DataBucket] add for \(keyName(record)): \(value(record.firstPayload))\n")
@@ -83,22 +84,22 @@ struct SummaryWriter {
     case .remove: write("[DataBucket] remove for \(keyName(record))\n")
     case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused:
       let (speaker, text) = log.groupMessage(of: record)
-      write("[\(prefix)\(speaker)] \(text)\n")
+      write("[\(prefix.inLogLine)\(speaker)] \(text.inLogLine)\n")
     }
   }
 
   /// The text of a value in a line. Its secrets have been replaced before it is cut.
   private func value(_ payload: Payload) -> ByteString {
     let text = log.text(payload)
-    return options.full ? text : text.truncated(to: FlowValue.logLimit)
+    return (options.full ? text : text.truncated(to: FlowValue.logLimit)).inLogLine
   }
 
   private func keyName(_ record: LogRecord) -> ByteString {
-    log.shown(log.keys.name(of: DataKey(id: record.key)))
+    log.shown(log.keys.name(of: DataKey(id: record.key))).inLogLine
   }
 
   private mutating func opName(_ record: LogRecord) -> ByteString {
-    log.shown(prefix(of: record.scope) + log.displayName(of: record))
+    log.shown(prefix(of: record.scope) + log.displayName(of: record)).inLogLine
   }
 
   /// Whether a record is about the run itself, or about its data.

@@ -52,11 +52,13 @@ struct SummaryTests {
     }
   }
 
-  @Test("A message keeps its newlines")
-  func aMessageKeepsItsNewlines() {
+  @Test("A message is on one line, and its event keeps its newlines")
+  func aMessageIsOnOneLine() {
     let run = Op("LogOp") { $0.log("first\nsecond\n") }.start(on: makeLoop())
     #expect(
-      run.summary().description.contains("\n12:00:00 AM [LogOp] first\nsecond\n\n12:00:00 AM"))
+      run.summary().description.contains(
+        "\n12:00:00 AM [LogOp] first\\nsecond\\n\n12:00:00 AM"))
+    #expect(run.events.contains { $0.message == "first\nsecond\n" })
   }
 
   @Test("A pending run has no outcome and no final data")
