@@ -18,6 +18,8 @@ package final class ItemStream {
   @exclusivity(unchecked) private(set) var hasEnded = false
   /// Why the writer has failed.
   @exclusivity(unchecked) private(set) var error: FlowError?
+  /// Whether its writer wasn't executed, so that it has no items although there were some.
+  @exclusivity(unchecked) var isLost = false
   /// The readers that haven't ended.
   @exclusivity(unchecked) private var readers: ContiguousArray<ItemReader> = []
   /// Writers that wait, each for room for one item.
@@ -207,6 +209,9 @@ package final class ItemReader: StreamValue {
 
   /// Why the writer has failed.
   var failure: FlowError? { stream.error }
+
+  /// Whether the writer wasn't executed, so that nobody knows the items.
+  var isLost: Bool { stream.isLost }
 
   /// How many items the writer has written.
   var written: Int { stream.count }

@@ -1,4 +1,4 @@
-internal import FlowEngine
+package import FlowEngine
 
 // Executing nothing, only what a person has chosen, or all from there on.
 extension Keeper {
@@ -98,10 +98,53 @@ extension Keeper {
     return .fail(KeptRehearsal.refusal)
   }
 
+  /// The decision about a chosen op that takes a list of a stream, whose writer, elsewhere, isn't executed.
+  func unknown(_ work: KeptWork, _ record: OpRecord) -> KeepingDecision {
+    let line: ByteString =
+      "it takes items of a stream, of which nothing is kept; --from executes its writer, too"
+    return unknown(note(.again, line, record))
+  }
+
+  // MARK: Streams
+
+  package func noteLostItems(of path: ByteString) {
+    guard case .nothing = choice else { return }
+    let line: ByteString = "Its items aren't known before their stream is written again"
+    rehearsal.findings.append(.init(path: path, verdict: .unknown, line: line))
+  }
+
+  /// The step that takes items which an op writes, and is, or executes, one of those that were chosen.
+  func chosenTaker(of work: KeptWork, _ names: [ByteString]) -> ByteString? {
+    work.streams?.takers.first { path in
+      names.contains { name in
+        path.isPath(within: name) || path.isPath(within: name.group)
+          || earlier.records.contains { $0.path.isPath(within: path) && $0.isWithin(name) }
+      }
+    }
+  }
+
+  /// Whether an op before the one with a name may stay as it was, although the items that it had written aren't kept: those that
+  /// have read them have finished, and stay, too.
+  private func mayLeave(_ work: KeptWork, before name: ByteString) -> Bool {
+    guard let streams = work.streams, streams.areReaders, chosenTaker(of: work, [name]) == nil
+    else { return false }
+    return streams.takers.allSatisfy { path in
+      let known = earlier.records.filter { $0.path == path }
+      return known.count == 1 && known[0].state == .finished
+    }
+  }
+
+  /// Whether an op reads streams of one that stays as it was.
+  func staysWithWriter(_ work: KeptWork, _ record: OpRecord) -> Bool {
+    work.passesItems && left.contains(record.path)
+  }
+
   // MARK: Ops that a person has chosen
 
   /// The decision about an op that is executed whatever is known of it.
-  func repeated(_ work: KeptWork, _ record: OpRecord) throws -> KeepingDecision {
+  func repeated(
+    _ work: KeptWork, _ record: OpRecord, _ line: ByteString = "Again: it was chosen"
+  ) throws -> KeepingDecision {
     let content = OpContent(code: record.code, inputs: record.inputs)
     let index =
       try take(content, work) { _ in true }
@@ -119,8 +162,7 @@ extension Keeper {
     var record = record
     // Its end replaces what is known of it.
     record.id = known.id
-    return execute(
-      work, record, Self.lineage(after: known), "Again: it was chosen")
+    return execute(work, record, Self.lineage(after: known), line)
   }
 
   /// An op that was executed has failed.
@@ -136,11 +178,16 @@ extension Keeper {
     if isComparable, let index = try takeFinished(content, work) {
       return try finished(index, keptLine, work)
     }
+    // Nothing of its streams is kept: it is executed again, unless nobody needs that.
+    if work.passesItems, !staysWithWriter(work, record) {
+      guard case .from(let name) = choice, mayLeave(work, before: name) else { return nil }
+    }
     guard
       let index = earlier.latest(
         at: record.path, place(of: work),
         where: { $0.op == record.op && $0.state == .finished && $0.hasOutput(of: work) })
     else { return nil }
+    if let streams = work.streams { left.formUnion(streams.takers) }
     return try adopted(index, record, keptLine + ", as it was", work)
   }
 }

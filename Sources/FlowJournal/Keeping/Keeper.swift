@@ -29,6 +29,8 @@ package final class Keeper: RunKeeper, MessageKeeper {
   let keptLine: ByteString
   /// Which ops are executed.
   let choice: OpChoice
+  /// The paths of ops before the one from which on all are executed, whose streams aren't written again.
+  var left: Set<ByteString> = []
   /// The decisions, when ops are rehearsed.
   package var rehearsal = KeptRehearsal()
   let store: JournalStore
@@ -204,11 +206,21 @@ package final class Keeper: RunKeeper, MessageKeeper {
     case .changed: break
     case .nothing: return try rehearse(work, record, isComparable: isComparable)
     case .only(let names):
-      if names.contains(where: { work.isWithin($0) }) { return try repeated(work, record) }
+      if names.contains(where: { work.isWithin($0) }) {
+        if work.lacksItems { return unknown(work, record) }
+        return try repeated(work, record)
+      }
+      if let taker = chosenTaker(of: work, names) {
+        return try repeated(work, record, "Again: [\(taker)] takes items of it")
+      }
       return try rehearse(work, record, isComparable: isComparable)
     case .from(let name):
-      if rehearsal.executed > 0 || work.isWithin(name) { return try repeated(work, record) }
+      let isLeft = staysWithWriter(work, record)
+      if !isLeft, rehearsal.executed > 0 || work.isWithin(name) {
+        return try repeated(work, record)
+      }
       if let decision = try before(work, record, isComparable: isComparable) { return decision }
+      if isLeft { return .refuse(FlowError(.error, "nothing of its streams is kept")) }
     }
     return try decide(work, record, isComparable: isComparable)
   }

@@ -12,6 +12,8 @@ package struct KeptRehearsal {
     case new
     /// Somebody would have to say what became of it.
     case question
+    /// Nobody knows its items.
+    case unknown
   }
 
   /// A decision about an op.

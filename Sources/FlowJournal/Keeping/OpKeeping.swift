@@ -506,7 +506,8 @@ extension OpRecord {
 }
 
 extension ByteString {
-  fileprivate func isPath(within name: ByteString) -> Bool {
+  /// Whether it is the path of what a name stands for, or of an op within that.
+  func isPath(within name: ByteString) -> Bool {
     let around: ByteString = "/\(self)/"
     // Without its number a name stands for all items of a group, and with it for an item with any label.
     let hasNumber = name.bytes.lastIndex(of: UInt8(ascii: "#")).map { sign in

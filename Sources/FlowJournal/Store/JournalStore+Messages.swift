@@ -14,7 +14,7 @@ extension JournalStore {
       let run = try open(id)
       let waits = try self.messages.waits(of: run.number, epoch: run.lease.epoch)
       for (name, text) in messages {
-        let similar = waits.filter { $0.name.isQuestion(about: name) && $0.hasChoice(text) }
+        let similar = waits.filter { $0.name.isQuestion(about: name) && $0.mayTake(text) }
         if !similar.isEmpty, !waits.contains(where: { $0.name == name }) {
           let shown = similar.map(\.name).prefix(3).map { "<\($0)>" }.joined(separator: ", ")
           throw StoreProblem.unsuitable.error(
@@ -61,6 +61,11 @@ extension JournalStore {
 }
 
 extension KeptWait {
+  /// Whether it is a question that such a text answers; `done` isn't offered when a value is lost.
+  fileprivate func mayTake(_ text: ByteString) -> Bool {
+    hasChoice(text) || text.equals("done") && hasChoice("again")
+  }
+
   /// Whether a text is one of a few that it takes.
   fileprivate func hasChoice(_ text: ByteString) -> Bool {
     let parsed = try? type.map { type throws(TypeSyntaxError) in try FlowValueType.parse(type) }
@@ -69,6 +74,9 @@ extension KeptWait {
 }
 
 extension ByteString {
-  /// Whether it is the name of a question about an item of an op.
-  fileprivate func isQuestion(about name: ByteString) -> Bool { hasPrefix(name + " #") }
+  /// Whether it is the name of a question about an item of an op, or about one of several ops of a name.
+  fileprivate func isQuestion(about name: ByteString) -> Bool {
+    let path: ByteString = "/\(self)"
+    return path.contains("/\(name) #") || path.hasSuffix("/\(name)")
+  }
 }

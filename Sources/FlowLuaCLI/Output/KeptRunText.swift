@@ -227,6 +227,7 @@ enum RehearsalText {
       case .again: again += count
       case .new: new += count
       case .question: questions += count
+      case .unknown: break
       }
     }
 

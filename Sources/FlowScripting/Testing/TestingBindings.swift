@@ -275,7 +275,7 @@ private struct TestOptions {
       if reference.kind == .table {
         let data = try host.data(in: reference, wrong)
         return Op("DataOp") { context in
-          for (key, value) in data { context.set(context.bucket.keys.intern(key), value) }
+          for (key, value) in data { context.give(context.bucket.keys.intern(key), value) }
         }.with(name: name)
       }
     }

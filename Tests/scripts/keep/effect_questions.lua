@@ -115,7 +115,30 @@ result = script:run { "--resume" }
 check.equal(result.status, 75)
 id = result.stderr:match "\n(r%w+) waits"
 check.contains(result.stderr, "waits for <work/a/PayOp>", "waits for <work/b/PayOp>", " work/b/PayOp=done --resume ")
-check.equal(command(script, "--send", id, "PayOp=again", "--resume", script.path).status, 75)
+refused = command(script, "--send", id, "PayOp=again", "--resume", script.path)
+check.equal(refused.status, 2)
+check.contains(refused.stderr, "waits for <work/a/PayOp>, <work/b/PayOp>, not for <PayOp>")
 script:expect_effects()
 check.equal(command(script, "--send", id, "work/b/PayOp=again", "work/a/PayOp=done", "--resume", script.path).status, 0)
 script:expect_effects "b"
+
+-- `done` isn't offered for an item whose value is lost: it is refused, with the name of the op or of the item.
+script, id = doubt [[
+local PayOp = flow.op("PayOp", { needs = { n = "integer" }, gives = { p = "integer" }, effect = "once", run = function(ctx)
+  effect("pay " .. ctx:get "n")
+  if os.getenv "DIE" then os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n") end
+  ctx:set("p", ctx:get "n")
+end })
+flow.new("work"):data { list = { 1, 2 } }:add_grouped(PayOp, { input = "list", max_concurrent = 1 }):run():await()
+]]
+check.equal(script:run({ "--resume" }).status, 75)
+for message, why in pairs {
+  ["PayOp=done"] = "waits for <PayOp #1>, not for <PayOp>", ["PayOp=again"] = "waits for <PayOp #1>, not for <PayOp>",
+  ["PayOp #1=done"] = [[waits for <PayOp #1> of type "again"|"fail", not 'done']],
+} do
+  refused = command(script, "--send", id, message)
+  check.equal(refused.status, 2)
+  check.contains(refused.stderr, why)
+end
+check.equal(command(script, "--send", id, "PayOp #1=again", "--resume", script.path).status, 0)
+script:expect_effects("pay 1", "pay 2")

@@ -14,10 +14,13 @@ package protocol RunKeeper: AnyObject {
   /// How many seconds an op, group or flow at a path took in the last run of the script that has finished; nil if that
   /// isn't known.
   func seconds(at path: @autoclosure () -> ByteString) -> Double?
+  /// Notes that a rehearsal doesn't know the items of the group at a path: nobody has written the stream that gives them.
+  func noteLostItems(of path: ByteString)
 }
 
 extension RunKeeper {
   package func seconds(at path: @autoclosure () -> ByteString) -> Double? { nil }
+  package func noteLostItems(of path: ByteString) {}
 }
 
 /// Keeps that an op has been undone; calls its argument on the loop's thread, perhaps at once, when that is kept, or
@@ -82,6 +85,10 @@ package final class KeptWork {
   package var pause: LimitPause?
   /// Whether items pass between it and other ops while it executes: nothing of that is kept, so it executes again.
   package var passesItems = false
+  /// Whether it takes items, or a list of them, of a stream whose writer wasn't executed.
+  package var lacksItems = false
+  /// The streams that it writes for other steps of a graph; nil if it writes none.
+  package var streams: KeptStreams?
   /// The values that were read for the keeper's last answer, `later`.
   package var reading: (any KeptReading)?
   /// The key that a group collects of the item: only an end that was kept with its value counts.
@@ -126,6 +133,14 @@ package final class KeptWork {
     self.cache = cache
     self.loop = loop
   }
+}
+
+/// The streams that an op writes for other steps of a graph. Nothing of them is kept.
+package struct KeptStreams {
+  /// The paths of the steps that take items, also through groups and other streams.
+  package let takers: [ByteString]
+  /// Whether all of these are ops that read streams, so that nothing else gets items or a list of them.
+  package let areReaders: Bool
 }
 
 /// How an op is named among all others.

@@ -59,6 +59,39 @@ final class GraphStreams {
     return stream
   }
 
+  /// The steps that take items which a step writes, one by one or as a list, also through groups and through ops that write
+  /// streams themselves; and whether all of these are ops that read streams.
+  func takers(of step: Int, isOp: (Int) -> Bool) -> (steps: [Int], areReaders: Bool) {
+    var (takers, areReaders) = ([Int](), true)
+    var seen: Set<Int> = [step]
+    var open = [step]
+    while let next = open.popLast() {
+      // A group gives lists of what it has made of the items.
+      let keys = isOp(next) ? plan.data[next].emits : plan.data[next].gives
+      if !keys.isDisjoint(with: given) { areReaders = false }
+      for number in plan.successors[next] {
+        let edge = plan.edges[number]
+        guard let key = edge.key, keys.contains(key) else { continue }
+        if !edge.passesItems || !isOp(edge.to) { areReaders = false }
+        guard seen.insert(edge.to).inserted else { continue }
+        takers.append(edge.to)
+        let data = plan.data[edge.to]
+        if data.input != nil || !data.emits.isEmpty { open.append(edge.to) }
+      }
+    }
+    return (takers, areReaders)
+  }
+
+  /// A step that writes streams wasn't executed: what takes the items doesn't know them.
+  ///
+  /// - Returns: Readers of nothing, in place of the lists that are needed.
+  func lose(_ step: Int) -> [(key: DataKey, reader: ItemReader)] {
+    (written[step] ?? []).compactMap { key, stream in
+      stream.isLost = true
+      return keepsList(of: keys.name(of: key), step) ? (key, stream.makeReader()) : nil
+    }
+  }
+
   /// The stream that a step writes under a key.
   func stream(_ key: DataKey, of step: Int) -> ItemStream? {
     written[step]?.first { $0.key == key }?.stream

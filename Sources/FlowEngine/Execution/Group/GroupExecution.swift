@@ -650,6 +650,7 @@ final class GroupExecution: MemberGroup {
       return
     }
     if let feed {
+      if let lost = feed.lost { return lose(lost) }
       if feed.count == 0, !dispatcher.allowEmpty, !isClosed {
         parent.groupEnded(emptyError())
         return
@@ -669,6 +670,18 @@ final class GroupExecution: MemberGroup {
       }
       store(key, engine.makeList(ContiguousArray(records)))
     }
+    parent.groupEnded(nil)
+  }
+
+  /// Ends a group of a rehearsal whose items nobody knows: nor are its results known.
+  private func lose(_ items: ItemReader) {
+    passed?.isLost = true
+    parent.run.keeper?.noteLostItems(of: parent.run.path(scope: scope, position: position))
+    let output = keepsOutputs ? dispatcher.output : nil
+    for key in [output, dispatcher.failures].compactMap(\.self) {
+      parent.bucket.set(loop.keys.intern(key), .opaque(items))
+    }
+    log(.groupFinished, .integer(0))
     parent.groupEnded(nil)
   }
 

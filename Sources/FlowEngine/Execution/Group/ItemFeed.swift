@@ -56,6 +56,9 @@ final class ItemFeed: TaskOwner, TaskObserver {
   /// Whether the items come from a stream of the graph.
   var isOfStream: Bool { reader != nil }
 
+  /// The reader of a stream whose writer wasn't executed.
+  var lost: ItemReader? { reader?.isLost == true ? reader : nil }
+
   /// Why the iterator, or the writer of the stream, has failed, with the number of the item. The items that an iterator has
   /// given before come first.
   var failure: (error: FlowError, item: Int)? {

@@ -192,6 +192,17 @@ final class ParallelExecution: MemberGroup, StreamGraph {
   /// The stream that a step writes under a key.
   func stream(_ key: DataKey, of step: Int) -> ItemStream? { streams?.stream(key, of: step) }
 
+  /// The steps that take items of the streams that a step writes.
+  func takers(of step: Int) -> KeptStreams? {
+    guard let (takers, areReaders) = streams?.takers(of: step, isOp: { steps[$0].isOp }) else {
+      return nil
+    }
+    return KeptStreams(
+      takers: takers.map {
+        parent.run.path(scope: scope, position: position + UInt32(truncatingIfNeeded: $0))
+      }, areReaders: areReaders)
+  }
+
   /// The other side of a stream that a step writes or reads, for messages; nil if there is none.
   func otherSide(of key: DataKey, _ isWritten: Bool, _ step: Int) -> ByteString? {
     let name = loop.keys.name(of: key)
@@ -292,6 +303,13 @@ final class ParallelExecution: MemberGroup, StreamGraph {
 
   @inline(never)
   private func endStreams(of number: Int, _ member: Execution, _ error: FlowError?) {
+    // Its end is known, but not its items.
+    if error == nil, parent.isRehearsing, steps[number].isOp, !member.hasExecuted {
+      let lost = streams?.lose(number) ?? []
+      _ = streams?.end(number, nil)
+      for (key, reader) in lost { member.bucket.set(key, .opaque(reader)) }
+      return
+    }
     for (key, items) in streams?.end(number, error) ?? [] where error == nil {
       member.store(
         key, engine.makeList(items), scope: scope, position: member.position, attempt: 1)

@@ -113,6 +113,26 @@ extension OpContext {
     return .success(output)
   }
 
+  /// Gives a value under a key for an op that another one stands for: of a stream that it writes, which is a list then, each
+  /// item.
+  package func give(_ key: DataKey, _ value: FlowValue) {
+    let name = bucket.keys.name(of: key)
+    guard op.gives.contains(where: { $0.name == name && $0.type.isStream }),
+      case .success(let output) = self.output(key)
+    else { return set(key, value) }
+    guard let list = ListSource(value.plain, isSecret: value.isSecret) else {
+      return fail(.mismatchedOutput(name, value, wanted: "list of the stream's items"))
+    }
+    for index in 0..<list.count {
+      let item = list.item(at: index)
+      if let wanted = output.mismatch(item) {
+        return fail(.mismatchedOutput("\(name)[\(output.next)]", item, wanted: wanted))
+      }
+      // The list is there as a whole: no reader needs to hold it back.
+      output.write(item)
+    }
+  }
+
   /// The items under a key that the op declares as a stream; nil if it isn't one, or has no value.
   package func input(_ key: DataKey, _ value: FlowValue) -> StreamInput? {
     guard op.declarations.hasStreams else { return nil }
@@ -150,7 +170,7 @@ extension Execution {
 
   /// The graph whose step executes the op, with the key's name there; the op may be the one that the step's op executes in
   /// its place.
-  fileprivate func stepOfGraph(
+  func stepOfGraph(
     _ key: DataKey
   ) -> (graph: ParallelExecution, step: Int, key: DataKey)? {
     var (execution, key) = (self, key)

@@ -84,7 +84,7 @@ extension Execution {
       time: time)
     _ = log.appendStart(time: time, scope: scope, position: position)
     stopRequested = false
-    if let error = checking({ op.declarations.inputError(in: bucket) }) {
+    if let error = checking({ op.declarations.inputError(in: bucket) }), !lacksItems(op) {
       if isRehearsing {
         context.end(error)
         return endBody()
@@ -195,13 +195,18 @@ extension Execution {
       cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
     work.setFiles(of: op) { bucket.get($0) }
     if op.declarations.hasStreams {
-      work.passesItems =
-        op.gives.contains(where: \.type.isStream) || keys.contains { isStream(bucket.get($0)) }
+      let written = op.gives.first(where: \.type.isStream)
+      work.passesItems = written != nil || keys.contains { isStream(bucket.get($0)) }
+      work.streams = written.flatMap { stepOfGraph(loop.keys.intern($0.name)) }.flatMap {
+        $0.graph.takers(of: $0.step)
+      }
     }
+    if lacksItems(op) { (work.passesItems, work.lacksItems) = (true, true) }
     if work.isOnce {
       work.runs = run.messageRuns
       work.pause = LimitPause { [unowned self] in limitsAround }
-      work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.name)
+      // Nothing of a stream is kept.
+      work.requiredOutputs = op.gives.filter { $0.type.isStream || !$0.type.isOptional }.map(\.name)
     }
     return work
   }
@@ -214,6 +219,18 @@ extension Execution {
 
   private func isStream(_ value: FlowValue?) -> Bool {
     if case .opaque(let opaque)? = value { opaque is any StreamValue } else { false }
+  }
+
+  /// Whether a rehearsal doesn't know items that an op takes: their writer wasn't executed.
+  private func lacksItems(_ op: Op) -> Bool {
+    guard isRehearsing else { return false }
+    return op.needs(on: loop).contains {
+      if case .opaque(let opaque)? = bucket.get($0.key) {
+        (opaque as? ItemReader)?.isLost == true
+      } else {
+        false
+      }
+    }
   }
 
   /// An op is executed that isn't kept, other than a machine, whose steps are.
