@@ -96,6 +96,18 @@ runs(0, { "--only", "ReportOp" }, "WriteOp", "ReportOp", list)
 runs(0, { "--only", "SumOp" }, "WriteOp", "SumOp")
 runs(0, { "--from", "ReportOp" }, "WriteOp", "SumOp", "ReportOp", list)
 
+-- The graph gives the list to an op elsewhere, for which its writer isn't executed.
+script = kept.script(prelude .. [[
+flow.new("work"):add(flow.graph("import"):gives { rows = "integer[]" }:add(WriteOp))
+  :add(op("ListOp", { rows = "integer[]" }, { sum = "integer" }, function(ctx) ctx:set("sum", #ctx:get "rows") end))
+  :add(report { sum = "integer" }):run()
+]])
+runs(0, { "--keep" }, "WriteOp", "ListOp", "ReportOp", "sum 4")
+check.contains(runs(1, { "--only", "ListOp" }), "--only 'ListOp' has executed nothing: what follows [work/ListOp] isn't known "
+  .. "(it takes items of a stream, of which nothing is kept; --from executes its writer, too)")
+runs(0, { "--only", "ReportOp" }, "ReportOp", "sum 4")
+runs(0, { "--from", "ListOp" }, "WriteOp", "ListOp", "ReportOp", "sum 4")
+
 -- A writer with an effect that must not happen twice asks.
 script = kept.script(prelude .. [[
 flow.graph("import"):add(WriteOp:with { effect = "once" })

@@ -223,9 +223,14 @@ extension Execution {
 
   /// Whether a rehearsal doesn't know items that an op takes: their writer wasn't executed.
   private func lacksItems(_ op: Op) -> Bool {
+    isRehearsing && lacksItems(op.needs(on: loop).map(\.key))
+  }
+
+  /// Whether one of these keys has, in a rehearsal, such items.
+  func lacksItems(_ keys: [DataKey]) -> Bool {
     guard isRehearsing else { return false }
-    return op.needs(on: loop).contains {
-      if case .opaque(let opaque)? = bucket.get($0.key) {
+    return keys.contains {
+      if case .opaque(let opaque)? = bucket.get($0) {
         (opaque as? ItemReader)?.isLost == true
       } else {
         false
