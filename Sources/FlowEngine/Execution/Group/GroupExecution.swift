@@ -140,6 +140,7 @@ final class GroupExecution: MemberGroup {
   private func isFinished(_ feed: ItemFeed, besides executing: Int) -> Bool {
     // If its code ends meanwhile, nothing has to continue for that. Code that runs the loop in place may also end items.
     isScheduled = true
+    let hadRoom = graph?.hasRoom == true
     if stop == nil { feed.fetch() }
     if stop == nil, let (error, item) = feed.failure {
       let text: ByteString = "<\(dispatcher.input)> failed at item #\(item): \(error.message)"
@@ -153,7 +154,10 @@ final class GroupExecution: MemberGroup {
     }
     if let stop { feed.close(stop.asReason) }
     isScheduled = false
-    if (stopReason != nil && executing > 0) || runner?.count != executing { schedule() }
+    let hasNewRoom = !hadRoom && graph?.hasRoom == true
+    if (stopReason != nil && executing > 0) || runner?.count != executing || hasNewRoom {
+      schedule()
+    }
     return feed.hasEnded
   }
 
