@@ -61,6 +61,26 @@ struct RemoteLeaseStateTests {
     #expect(state.hasEnded)
   }
 
+  @Test("One that waits for the code of others of its message is stopped, and no worker gets it")
+  func together() {
+    var states = [State(at: 100), State(at: 100), State(at: 100)]
+    for index in states.indices { states[index].prepare() }
+    // The first one has its code, which no pool knows yet: the stop isn't a worker's.
+    #expect(states[0].stop() == .fail)
+    #expect(states[0].lose() == .reportEnd)
+    // The script of the second one is gone.
+    #expect(states[1].abandon() == .nothing)
+    #expect(!states[0].prepared() && states[0].hasEnded)
+    #expect(!states[1].prepared() && states[1].hasEnded)
+    #expect(states[2].prepared() && states[2].isWaiting)
+    #expect(states[2].stop() == .stop)
+    // One that goes back meanwhile doesn't begin either.
+    var state = State(at: 100)
+    state.prepare()
+    #expect(state.giveBack("it leaves") == .handBack("it leaves", forgets: true))
+    #expect(!state.prepared() && state.hasEnded)
+  }
+
   @Test("Files that it gives are sent after its success, not after a failure")
   func giving() {
     var state = Self.executing()

@@ -434,18 +434,28 @@ final class OpKeeping: KeptExecution {
 
 /// The tables that executing ops have seen, by their identities: each op is asked about those that others change.
 struct TableSightings {
-  private typealias Sighting = (keeping: Unmanaged<OpKeeping>, place: Int)
-  private var all: [UInt: ContiguousArray<Sighting>] = [:]
+  private struct Sighting: Hashable {
+    /// Not retained.
+    let op: UnsafeMutableRawPointer
+    let place: Int
+
+    init(_ keeping: OpKeeping, at place: Int) {
+      op = Unmanaged.passUnretained(keeping).toOpaque()
+      self.place = place
+    }
+  }
+
+  // Sets: items that execute at the same time may all see one table, and each forgets it.
+  private var all: [UInt: Set<Sighting>] = [:]
 
   /// An op, which forgets it before it is released, has seen a table.
   mutating func add(_ identity: UInt, by keeping: OpKeeping, at place: Int) {
-    all[identity, default: []].append((.passUnretained(keeping), place))
+    all[identity, default: []].insert(Sighting(keeping, at: place))
   }
 
   mutating func forget(_ seen: [SeenTable], by keeping: OpKeeping) {
-    let op = Unmanaged.passUnretained(keeping).toOpaque()
-    for table in seen {
-      all[table.identity]?.removeAll { $0.keeping.toOpaque() == op }
+    for (place, table) in seen.enumerated() {
+      all[table.identity]?.remove(Sighting(keeping, at: place))
       if all[table.identity]?.isEmpty == true { all[table.identity] = nil }
     }
   }
@@ -453,9 +463,9 @@ struct TableSightings {
   /// The ops that have seen a table, each with the place where it notes that.
   func ops(thatHaveSeen table: any OpaqueValue) -> [(op: OpKeeping, place: Int)] {
     var ops: [(op: OpKeeping, place: Int)] = []
-    for (keeping, place) in all[table.identity] ?? [] {
-      let op = keeping.takeUnretainedValue()
-      if op.seen[place].value.isSame(as: table) { ops.append((op, place)) }
+    for sighting in all[table.identity] ?? [] {
+      let op = Unmanaged<OpKeeping>.fromOpaque(sighting.op).takeUnretainedValue()
+      if op.seen[sighting.place].value.isSame(as: table) { ops.append((op, sighting.place)) }
     }
     return ops
   }

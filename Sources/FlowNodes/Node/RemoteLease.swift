@@ -203,29 +203,28 @@ final class RemoteLease: WorkerTask {
 
   // MARK: Files
 
-  /// Gets the code and the files that it needs; false if it has ended then.
-  func prepare() async -> Bool {
+  /// Gets the files that it needs, once its code has come; it ends if something is missing.
+  func prepare(_ code: Result<WorkerCode, FlowError>) async {
+    // It was stopped meanwhile.
+    if state.hasEnded { return }
     do {
-      let code = try await session.code(job.code)
+      let code = try code.get()
       let links = try await node.files.prepare(job.files.needs)
-      if state.hasEnded {
-        node.files.release(links)
-        return false
-      }
+      if state.hasEnded { return node.files.release(links) }
       guard links.missing.isEmpty else {
         state.miss()
         add(.missing(links.missing))
-        flush()
-        return false
+        return flush()
       }
       self.links = links
       order = WorkerJob(code: code, arguments: job.arguments, kind: try placedKind())
-      return state.prepared()
     } catch {
       lost(.from(error), worker: -1, isReplaced: false)
-      return false
     }
   }
+
+  /// Whether it goes to the pool of its session, which has to get it in the same turn: from now on a stop is the pool's.
+  func prepared() -> Bool { state.prepared() }
 
   /// What is to be executed, with the paths of this node.
   private func placedKind() throws -> WorkerJob.Kind {

@@ -8,7 +8,7 @@ internal import FlowScripting
 /// without a server, workers and files. Times are those of the system's clock, in nanoseconds.
 struct RemoteLeaseState {
   enum Phase {
-    /// Files that it needs come.
+    /// Its code and its files come, or those of others of its message.
     case preparing
     /// It waits for a worker.
     case waiting
@@ -79,7 +79,7 @@ struct RemoteLeaseState {
   init(at now: Int64) { arrived = now }
 
   var hasEnded: Bool { phase == .ended }
-  /// Whether it waits for files that come or are sent: no worker has it then.
+  /// Whether it waits for code or files that come, or for files that are sent: no worker has it then.
   var movesFiles: Bool { phase == .preparing || phase == .sendingFiles }
   /// Whether no worker has it, and it waits for one.
   var isWaiting: Bool { phase == .waiting }
@@ -90,7 +90,7 @@ struct RemoteLeaseState {
 
   mutating func prepare() { phase = .preparing }
 
-  /// The files that it needs are there; false if it has ended meanwhile.
+  /// All that it and others of its message need is there, and a pool gets them; false if it has ended meanwhile.
   mutating func prepared() -> Bool {
     guard phase == .preparing else { return false }
     phase = .waiting

@@ -329,9 +329,18 @@ package final class RemoteNode {
     let made = jobs.map { RemoteLease(self, session, $0, $0.round << 8 | deliveries, handout) }
     for lease in made { leases[lease.number] = lease }
     queue.connection.perform { [self] in
-      var ready: [RemoteLease] = []
-      for lease in made where await lease.prepare() { ready.append(lease) }
-      ready.removeAll { $0.state.hasEnded }
+      // Each comes once, or fails once: it takes seconds to learn that one isn't on the server.
+      var codes: [ByteString: Result<WorkerCode, FlowError>] = [:]
+      for lease in made where !lease.state.hasEnded {
+        let name = lease.job.code
+        if codes[name] == nil {
+          do throws(FlowError) { codes[name] = .success(try await session.code(name)) } catch {
+            codes[name] = .failure(error)
+          }
+        }
+        if let code = codes[name] { await lease.prepare(code) }
+      }
+      let ready = made.filter { $0.prepared() }
       if ready.count > 1 {
         RemoteShare(ready, session.pool).submit()
       } else if let one = ready.first {
