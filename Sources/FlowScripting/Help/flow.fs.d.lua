@@ -141,9 +141,10 @@ local Lock = {}
 function Lock:close() end
 
 ---Locks a file for this code alone: no other process, and no other op of this one, has the lock at the same time. It waits
----until the lock is free. With `wait = false` it raises an error that names the process that holds it, `name = "EAGAIN"`;
----if this code holds the lock itself, it always raises an error (`EDEADLK`). The file is made if there is none, and stays. The
----lock ends when it is closed, with the op or task that has taken it, and with the process, however it ends.
+---until the lock is free. If this code holds the lock itself, it raises an error with `name = "EDEADLK"`. With `wait = false`
+---the error names the process that holds the lock, also this one, and has `name = "EAGAIN"`. The file is made if there is
+---none, and stays. The lock ends when it is closed, with the op or task that has taken it, and with the process, however it
+---ends.
 ---@async
 ---@param path string
 ---@param options? flow.FileLockOptions

@@ -1,5 +1,5 @@
 -- A lock that the code holds already is refused, another op's is awaited, and a circle of locks is stalled.
-local flow, check = require "flow", require "check"
+local flow, check, host = require "flow", require "check", require "host"
 local fs = flow.fs
 
 local dir = fs.temp_dir()
@@ -60,3 +60,58 @@ local OuterOp = flow.op("OuterOp", function()
   LockedOp:run():await()
 end)
 check.equal(OuterOp:run().error.kind, "stalled")
+
+-- So it is when another process had the lock first, for which both waited.
+local holder = flow.exec { host.binary, "-e", ([[
+  local flow = require "flow"
+  flow.fs.lock(%q)
+  print "locked" io.stdout:flush()
+  flow.sleep(0.3)]]):format(path) }
+check.equal(holder:lines()(), "locked")
+order, start = {}, flow.now()
+local first, second = LockOp:start { n = 1 }, LockOp:start { n = 2 }
+flow.when_all_succeed { first, second }:await()
+holder:wait()
+check.same(order, { 1, 2 })
+check.equal(flow.now() - start >= 120, true)
+
+-- The callbacks of each run are code of its own.
+order = {}
+local function finishing(name)
+  return flow.new(name):add(flow.op("NoneOp", function() end)):did_finish(function()
+    local one <close> = fs.lock(path)
+    flow.sleep(60)
+    order[#order + 1] = name
+  end):start()
+end
+finishing "one"
+finishing "two"
+flow.sleep(1)
+fs.lock(path):close()
+flow.sleep(200)
+check.same(order, { "one", "two" })
+
+-- Many that are stopped at once.
+mine = fs.lock(path)
+local many = {}
+for n = 1, 10000 do many[n] = flow.spawn(fs.lock, path) end
+flow.sleep(0)
+for _, task in ipairs(many) do task:cancel() end
+check.equal(many[#many]:wait(10), true)
+waiting = flow.spawn(fs.lock, path)
+flow.sleep(1)
+mine:close()
+waiting:await():close()
+for n = 1, 100 do many[n] = flow.spawn(fs.lock, other) end
+flow.sleep(0)
+for n = 1, 100 do many[n]:cancel() end
+fs.lock(other, { wait = false }):close()
+
+-- One that doesn't wait is refused while others wait.
+mine = fs.lock(path)
+waiting = flow.spawn(fs.lock, path)
+flow.sleep(1)
+check.equal(check.raises(function() fs.lock(path, { wait = false }) end, "holds it already").name, "EAGAIN")
+check.equal(waiting.state, "pending")
+mine:close()
+waiting:await():close()
