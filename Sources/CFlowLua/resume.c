@@ -167,7 +167,9 @@ void flowlua_wait_in_place(flowlua_state *state, void *wait) {
   flowlua_current = state;
 }
 
-void flowlua_refuse_text_waits(flowlua_state *state) { state->refuses_text_waits = true; }
+void flowlua_refuse_text_waits(flowlua_state *state, bool refuses) {
+  state->refuses_text_waits = refuses;
+}
 
 bool flowlua_refuses_text_waits(const flowlua_state *state) { return state->refuses_text_waits; }
 

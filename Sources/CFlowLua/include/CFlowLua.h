@@ -456,8 +456,8 @@ int32_t flowlua_tostring(flowlua_state *_Nonnull state, const flowlua_value *_No
 int32_t flowlua_text(flowlua_state *_Nonnull state, const flowlua_value *_Nonnull value);
 /// Whether the wait that begins now is one of such a text; asked once for each.
 bool flowlua_take_text_wait(flowlua_state *_Nonnull state);
-/// Says that no such text may wait, until one has ended by itself: a signal has ended the wait of one.
-void flowlua_refuse_text_waits(flowlua_state *_Nonnull state);
+/// Says whether no such text may wait, until one has ended by itself: a signal has ended the wait of one.
+void flowlua_refuse_text_waits(flowlua_state *_Nonnull state, bool refuses);
 bool flowlua_refuses_text_waits(const flowlua_state *_Nonnull state);
 /// Appends a value as a log line shows it: tables as {1, 2, a = 3} with sorted keys and without
 /// metamethods but `__tostring` and `__name`, at most `limit` characters. [-0, +1, -]

@@ -17,6 +17,8 @@ extension ScriptHost {
     let chunk = SessionChunk(on: loop)
     session.chunk = chunk
     chunkTasks = chunk.tasks
+    // A signal was for code before it.
+    vm.allowTextWaits()
   }
 
   /// The error with which the code of a chunk ends that has just returned: an interruption that was

@@ -133,11 +133,13 @@ final class HostRequest: @unchecked Sendable {
   }
 
   /// Makes a task belong to the request, if this is one of the host that runs.
-  func adopt(_ task: AnyFlowTask, _ host: ScriptHost) {
+  @discardableResult
+  func adopt(_ task: AnyFlowTask, _ host: ScriptHost) -> Bool {
     guard thread.isCurrentThread, let run, run.loop === host.loop,
       host.existing(HostRequests.self) != nil
-    else { return }
+    else { return false }
     run.adopt(task)
+    return true
   }
 }
 
@@ -158,12 +160,14 @@ final class HostRequests: HostService, CodeWatch {
   init(_ host: ScriptHost) {
     self.host = host
     turns = RequestTurns(host.vm.attention)
-    host.loop.adoptsRun = { [weak self] in self?.adopt($0) }
+    host.loop.adoptRuns(for: self) { [weak self] in self?.adopt($0) == true }
   }
 
   /// Makes a run that Swift code has started alone belong to the request that the code belongs to.
-  private func adopt(_ run: Run) {
-    (HostRequest.current ?? active)?.adopt(run, host)
+  ///
+  /// - Returns: Whether there is one.
+  private func adopt(_ run: Run) -> Bool {
+    (HostRequest.current ?? active)?.adopt(run, host) == true
   }
 
   fileprivate func makeGlobals() throws -> LuaReference {
@@ -243,6 +247,10 @@ final class HostRequests: HostService, CodeWatch {
     owner.outermostRun.flatMap { open[$0.id] }?.isStopped == true
   }
 
+  func outside(_ body: () -> Bool) -> Bool {
+    HostRequest.$current.withValue(nil, operation: body)
+  }
+
   /// Lets the running code wait if it is busy for long; returns whether it belongs to a request.
   func giveTurn() -> Bool {
     let isDue = turns.take()
@@ -280,7 +288,7 @@ final class HostRequests: HostService, CodeWatch {
 
   func hostWillClose(_ host: ScriptHost) {
     turns.close()
-    host.loop.adoptsRun = nil
+    host.loop.adoptRuns(for: self, nil)
     host.vm.use(nil)
     host.codeWatch = nil
     (active, globals) = (nil, nil)

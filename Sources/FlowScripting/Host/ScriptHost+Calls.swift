@@ -216,7 +216,7 @@ extension ScriptHost {
       vm.isEnclosureStopped || code.stopError != nil || !isEnclosed && vm.isAskedToStop
     }
     while !task.isConcluded {
-      let canContinue = loop.turn(until: {
+      let canContinue = turnInPlace(until: {
         task.isConcluded || vm.hasRequest
           || !isStopping && isStopped
       })

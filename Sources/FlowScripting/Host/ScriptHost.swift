@@ -258,6 +258,8 @@ protocol CodeWatch: AnyObject {
   func error(_ error: FlowError, of owner: FiberOwner) -> FlowError
   /// Whether the request of the owner was cancelled, so that its code stops at once.
   func isStopped(_ owner: FiberOwner) -> Bool
+  /// Runs code that belongs to no request.
+  func outside(_ body: () -> Bool) -> Bool
 }
 
 /// The work of a program for a script that has commands.

@@ -36,16 +36,16 @@ extension ScriptHost: LuaScheduler {
         wait.fail(raise(.cancelled()))
       } else if isMain, let error = waitsInPlace.cancellation.take() {
         wait.fail(raise(error))
-      } else if isOfText, vm.hasRequest || vm.refusesTextWaits {
+      } else if isOfText, vm.hasSignal || vm.refusesTextWaits {
         // The code that needs the text handles it. The next text may wait as this one does.
         vm.refuseTextWaits()
         wait.fail(raise(.cancelled()))
-      } else if loop.turn(until: {
+      } else if turnInPlace(until: {
         wait.isReady || hasRequest || vm.isAskedToStop
           || !isCleanup && ending.isTerminating || !isSpared && code.stopError != nil
           || isMain && waitsInPlace.cancellation != nil
       }) {
-        if isOfText, vm.hasRequest { continue }
+        if isOfText, vm.hasSignal { continue }
         if isCleanup {
           if hasRequest { answerInCleanup() }
         } else if let request = takeRequest() {
@@ -67,6 +67,15 @@ extension ScriptHost: LuaScheduler {
         traceback: vm.traceback(level: 1))
       wait.fail(raise(error))
     }
+  }
+
+  /// Runs the loop on top of the running code. Code that runs meanwhile belongs to no request because of that.
+  func turnInPlace(until done: () -> Bool) -> Bool {
+    guard let codeWatch else { return loop.turn(until: done) }
+    let outer = current
+    current = Current()
+    defer { current = outer }
+    return codeWatch.outside { loop.turn(until: done) }
   }
 
   /// Performs `work` on a helper thread while the script waits, and returns the results that `answer`

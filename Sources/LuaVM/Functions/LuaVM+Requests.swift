@@ -33,6 +33,9 @@ extension LuaVM {
   /// Whether there is a request for the end of the process.
   package var isAskedToEnd: Bool { flowlua_has_requested(state, UInt8(FLOWLUA_TERMINATE)) }
 
+  /// Whether there is a request for either, which signals make.
+  package var hasSignal: Bool { isAskedToInterrupt || isAskedToEnd }
+
   /// Takes the request for an interruption; false if there is none.
   package func takeInterruption() -> Bool {
     flowlua_take_request(state, UInt8(FLOWLUA_INTERRUPT))
@@ -53,9 +56,11 @@ extension LuaVM {
   /// Whether the wait that a scheduler begins to make ready is one of a text that the host needs; asked once for each.
   package func takeTextWait() -> Bool { flowlua_take_text_wait(state) }
 
-  /// Whether no such text may wait, because a signal has ended the wait of one, until one has ended by itself.
+  /// Whether no such text may wait, because a signal has ended the wait of one, until one has ended by itself, or what the
+  /// signal was for is over.
   package var refusesTextWaits: Bool { flowlua_refuses_text_waits(state) }
-  package func refuseTextWaits() { flowlua_refuse_text_waits(state) }
+  package func refuseTextWaits() { flowlua_refuse_text_waits(state, true) }
+  package func allowTextWaits() { flowlua_refuse_text_waits(state, false) }
 
   /// Requests an interruption, as Ctrl-C does.
   package func requestInterruption() { flowlua_interrupter()(requestContext) }

@@ -17,7 +17,7 @@ final class Engine: WorkScheduler {
   var runWatch: (any RunWatch)?
   var trace: TraceContext?
   var codeContext: (() -> OpContext?)?
-  var adoptsRun: ((Run) -> Void)?
+  var runAdopters: [ObjectIdentifier: (Run) -> Bool] = [:]
   var errorMapper: ((any Error) -> FlowError)?
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
   /// Runs that haven't concluded.
@@ -215,11 +215,16 @@ extension FlowEventLoop {
     get { engine.codeContext }
     set { engine.codeContext = newValue }
   }
-  /// Called with each run that Swift code starts alone, before anything of it is executed, for a front end to which that
-  /// code may belong; nil for none.
-  package var adoptsRun: ((Run) -> Void)? {
-    get { engine.adoptsRun }
-    set { engine.adoptsRun = newValue }
+  /// Has `adopt` called with each run that Swift code starts alone, before anything of it is executed, for a front end to
+  /// which that code may belong: it returns whether it does. Nil for no more.
+  package func adoptRuns(for owner: AnyObject, _ adopt: ((Run) -> Bool)?) {
+    engine.runAdopters[ObjectIdentifier(owner)] = adopt
+  }
+
+  /// Gives a run to the front end to which the code belongs that starts it.
+  var adoptsRun: ((Run) -> Void)? {
+    let adopters = engine.runAdopters
+    return adopters.isEmpty ? nil : { run in _ = adopters.values.contains { $0(run) } }
   }
   /// Whether ops are executing below on the stack.
   package var isExecuting: Bool { engine.isExecuting }
