@@ -483,10 +483,12 @@ extension ScriptHost {
     return .ended(.failed(error))
   }
 
-  /// The message of a function of C, which a task has called, names no line: it gets that of the task's start.
+  /// The message of a function of C, which a task has called, about its arguments names no line: it gets that of the task's
+  /// start. Other messages may have a place already, or be meant to have none.
   private func located(_ error: any Error, atStartOf code: ScriptTask) -> any Error {
     guard let raised = error as? LuaError, case .string(let text)? = raised.value,
-      text != LuaVM.memoryError, code.origin != 0
+      text.hasPrefix("bad argument ") || text.hasPrefix("wrong number of arguments "),
+      code.origin != 0
     else { return error }
     let message = "\(vm.text(ofOrigin: code.origin)): \(text)"
     return LuaError(raised.code, value: .string(message), message: message)

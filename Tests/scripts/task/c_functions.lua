@@ -20,3 +20,12 @@ local err = check.raises(function() flow.spawn(fails):await() end, "no place")
 check.equal(err.message, "no place")
 err = check.raises(function() flow.spawn(sleeps):await() end, "bad argument")
 check.contains(err.message, "c_functions.lua:" .. debug.getinfo(sleeps, "S").linedefined)
+
+-- One that has a place keeps that alone, and one that is to have none has none.
+local function message(...)
+  local task = flow.spawn(...)
+  return check.raises(function() task:await() end, "x").message
+end
+check.match(message(coroutine.wrap(function() error "x" end)), "^[^:]*c_functions.lua:%d+: x$")
+check.equal(message(error, "x", 0), "x")
+check.equal(message(assert, false, "x"), "x")
