@@ -11,7 +11,15 @@ end
 for _, step in ipairs {
   function(state) count = count + 1 return state end,
   flow.op("CountOp", function() count = count + 1 end),
+  -- Few steps take long.
+  function(state)
+    local stop = os.clock() + 0.01
+    while os.clock() < stop do end
+    count = count + 1
+    return state
+  end,
 } do
+  local began = os.time()
   local run = machine(step):start { n = 1 }
   local ticks = flow.spawn(function()
     for _ = 1, 3 do
@@ -24,6 +32,7 @@ for _, step in ipairs {
   run:cancel()
   check.equal(run:wait(10), true)
   check.equal(run.state, "cancelled")
+  assert(os.time() - began < 30, "the first turn was long")
 end
 
 -- On a virtual clock, which stands still meanwhile, too.

@@ -50,11 +50,13 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @exclusivity(unchecked) private var isEnqueued = false
   private let lines: TransitionLines
   /// Whether its functions may be busy for long, and when other jobs of the loop run although they don't wait. Most machines
-  /// end within their first turn; a virtual clock stands still meanwhile.
+  /// end within their first turn, which is longer; a virtual clock stands still meanwhile.
   private let mayBeBusy: Bool
   @exclusivity(unchecked) private var turnEnd = Int64.max
   @exclusivity(unchecked) private var turnLeft = firstTurn
   private static let firstTurn = 10_000
+  /// In nanoseconds.
+  private static let firstTime: Int64 = 100_000_000
   private static let turnLength = 1000
   /// The state in the latest line of the log: a scalar's payload, or the text of other values.
   @exclusivity(unchecked) var shownState = Payload.none
@@ -105,6 +107,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       transition = .forward(to: step)
     }
     _ = changedState(context)
+    if mayBeBusy { turnEnd = loop.now().later(by: Self.firstTime) }
     proceedOnce()
     return phase == .ended ? .finished : .suspended
   }
@@ -613,7 +616,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   /// Lets other jobs run now and then: functions of a script that never wait may take long together.
   private func countTurn() {
     turnLeft -= 1
-    guard turnLeft == 0 || turnEnd < .max && loop.now() >= turnEnd else { return }
+    guard turnLeft == 0 || loop.now() >= turnEnd else { return }
     turnLeft = Self.turnLength
     turnEnd = loop.now().later(by: 1_000_000)
     engine.endTurn()
