@@ -5,14 +5,23 @@
 
 // MARK: - The stop hook
 
-/// Whether a function is one of this target's that scripts don't call: an error in it wouldn't reach them.
-static bool is_internal(lua_State *L, lua_Debug *frame) {
+static lua_CFunction function_of(lua_State *L, lua_Debug *frame) {
   lua_getinfo(L, "f", frame);
   lua_CFunction function = lua_tocfunction(L, -1);
   lua_settop(L, -2);
-  return function != NULL
-      && (function == flowlua_run_protected || function == flowlua_run_call
-          || function == flowlua_push_heavy_body || function == flowlua_run_body);
+  return function;
+}
+
+/// Whether a function is one of this target's that scripts don't call: an error in it wouldn't reach them. What a protected
+/// function calls, such as the maker of a text, is one, too.
+static bool is_internal(lua_State *L, lua_Debug *frame) {
+  lua_CFunction function = function_of(L, frame);
+  if (function == NULL) return false;
+  if (function == flowlua_run_protected || function == flowlua_run_call
+      || function == flowlua_push_heavy_body || function == flowlua_run_body)
+    return true;
+  lua_Debug caller;
+  return lua_getstack(L, 1, &caller) && function_of(L, &caller) == flowlua_run_protected;
 }
 
 /// Argument: where the traceback goes. The function that was stopped is its caller. [-1, +0, m]
