@@ -12,7 +12,7 @@ static lua_CFunction function_of(lua_State *L, lua_Debug *frame) {
   return function;
 }
 
-/// Whether a function is one of this target's that scripts don't call: an error in it wouldn't reach them. What a protected
+/// Whether a function is one of this target's that scripts don't call: an error in it wouldn't reach them. A function that a protected
 /// function calls, such as the maker of a text, is one, too.
 static bool is_internal(lua_State *L, lua_Debug *frame) {
   lua_CFunction function = function_of(L, frame);

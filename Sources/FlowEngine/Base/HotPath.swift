@@ -21,7 +21,7 @@ func unretained<Object: AnyObject, Result>(
   try Unmanaged.passUnretained(object()).lend(body)
 }
 
-/// The same with an object that there may be; nil without one.
+/// Calls `body` with an object, if there is one, that isn't retained meanwhile; nil without one.
 @inline(__always)
 func unretained<Object: AnyObject, Result>(
   ifAny object: @autoclosure () -> Object?, _ body: (Object) throws -> Result

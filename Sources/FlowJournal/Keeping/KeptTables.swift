@@ -7,7 +7,7 @@
 struct SeenTable {
   let key: DataKey
   let value: any OpaqueValue
-  /// That of the value.
+  /// The value's identity.
   let identity: UInt
   /// Its content at that time.
   let digest: Digest

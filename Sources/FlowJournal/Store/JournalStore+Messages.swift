@@ -61,7 +61,7 @@ extension JournalStore {
 }
 
 extension KeptWait {
-  /// Whether it is a question that such a text answers; `done` isn't offered when a value is lost.
+  /// Whether it is a question that takes such a text; `done` isn't offered when a value is lost.
   fileprivate func mayTake(_ text: ByteString) -> Bool {
     hasChoice(text) || text.equals("done") && hasChoice("again")
   }

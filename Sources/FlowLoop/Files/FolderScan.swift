@@ -8,7 +8,7 @@ final class Inotify: Sendable {
     descriptor = flowsystem_inotify()
     guard descriptor >= 0 else {
       let number = errno
-      // The system reports its own limit like that of the process.
+      // The system reports its own limit like the process's limit.
       let isOwnLimit = number == EMFILE && flowsystem_has_descriptors()
       let hint: ByteString =
         isOwnLimit ? "; the limit is fs.inotify.max_user_instances of sysctl" : ""

@@ -346,14 +346,15 @@ final class Keeping {
     return isKept == false ? 1 : hasMistakenOption ? 2 : 0
   }
 
-  /// Records the end of the script, unless that was done, and says how a run continues that hasn't finished. Returns
-  /// whether it was kept; nil if there was nothing to keep.
+  /// Records the end of the script, unless that was done, and says how a run continues that hasn't finished. A script
+  /// that ends in the middle with status 0 has chosen that. Returns whether it was kept; nil if there was nothing to
+  /// keep.
   static func end(_ end: KeptRunEnd) -> Bool? {
     guard let open else { return nil }
     self.open = nil
     guard open.isOpen else { return nil }
     do throws(FlowError) {
-      let recorded = try open.end(end)
+      try open.end(end)
       if let problem = open.problemOfSettlements {
         messages?.say("option '--settle': \(problem)")
         hasMistakenOption = true
@@ -361,7 +362,7 @@ final class Keeping {
       if let id = open.id, let summary = open.summary { messages?.say("\(id): \(summary)") }
       if !waits.isEmpty {
         for line in waits { Output.error(program: nil, line) }
-      } else if recorded != .finished, !isRehearsal, let id = open.id {
+      } else if end != .finished, !isRehearsal, let id = open.id {
         let option: ByteString = open.continuesNamedRun ? "--resume=\(id)" : "--resume"
         messages?.say("run \(id) is kept; \(option) continues it")
       }

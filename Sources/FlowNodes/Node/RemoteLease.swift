@@ -226,7 +226,7 @@ final class RemoteLease: WorkerTask {
   /// Whether it goes to the pool of its session, which has to get it in the same turn: from now on a stop is the pool's.
   func prepared() -> Bool { state.prepared() }
 
-  /// What is to be executed, with the paths of this node.
+  /// The kind of the job, with the paths of this node.
   private func placedKind() throws -> WorkerJob.Kind {
     guard var place else { return job.kind }
     for need in job.files.needs {

@@ -483,8 +483,8 @@ extension ScriptHost {
     return .ended(.failed(error))
   }
 
-  /// The message of a function of C, which a task has called, about its arguments names no line: it gets that of the task's
-  /// start. Other messages may have a place already, or be meant to have none.
+  /// The message of a function of C, which a task has called, about its arguments names no line: it gets the line of the
+  /// task's start. Other messages may have a place already, or be meant to have none.
   private func located(_ error: any Error, atStartOf code: ScriptTask) -> any Error {
     guard let raised = error as? LuaError, case .string(let text)? = raised.value,
       text.hasPrefix("bad argument ") || text.hasPrefix("wrong number of arguments "),

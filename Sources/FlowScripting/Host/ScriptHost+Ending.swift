@@ -199,8 +199,8 @@ extension ScriptHost {
     return false
   }
 
-  /// An interruption while a function executes that the engine needs at once: it ends with its execution, and whoever
-  /// runs that takes the request.
+  /// An interruption while a function executes that the engine needs at once: it ends with its execution, and the
+  /// code that runs that takes the request.
   func interruptCheck() {
     events.onCancellation?(true)
     for task in chunkTasks?.all ?? loop.pendingTasks { task.cancel(reason: Self.interruption) }

@@ -297,13 +297,11 @@ package final class ScriptKeeping: RunMonitor {
   /// nothing. A run pauses if a flow of it still executes at a successful end, or because an op has called `os.exit`.
   /// Runs that are too old, or too many, are removed from the store before. The process should end at once after this.
   ///
-  /// - Returns: The end that was recorded.
   /// - Throws: The reason why it isn't in the store.
-  @discardableResult
-  package func end(_ end: KeptRunEnd) throws(FlowError) -> KeptRunEnd {
-    if isEnded { return end }
+  package func end(_ end: KeptRunEnd) throws(FlowError) {
+    if isEnded { return }
     isEnded = true
-    guard let store, let keeper = keeper as? Keeper, let kept else { return end }
+    guard let store, let keeper = keeper as? Keeper, let kept else { return }
     let isPaused = pendingCount > 0 && (end == .finished || isPausedByExit)
     let present = isPaused ? .stopped : end
     // Of a rehearsal only what a person has chosen was executed.
@@ -315,7 +313,6 @@ package final class ScriptKeeping: RunMonitor {
         warn("the store of kept runs can't be tidied up: \(error.message)")
       }
     }
-    return present
   }
 
   private static func lineage(_ seed: UInt64, _ name: ByteString, _ count: UInt64) -> UInt64 {

@@ -17,7 +17,7 @@ flow.spawn(twice):await()
 flow.op("TwiceOp", twice):run():await()
 fs.lock(path):close()
 
--- Others wait, one after another, while time goes on.
+-- Others wait, one after another, while time passes.
 local order = {}
 local LockOp = flow.op("LockOp", function(ctx)
   local mine <close> = fs.lock(path)

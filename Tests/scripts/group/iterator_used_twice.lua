@@ -47,7 +47,7 @@ run = flow.new("opened"):add(OpenOp):add_grouped(FailOp, { input = "ns", max_con
 check.equal(run.ok, true)
 check.same(done, { 1, 2, 3, 1, 2, 3, 4, 5 })
 
--- What a group has left is for the next one, and one that has ended is only empty.
+-- Items that a group has left are for the next one, and one that has ended is only empty.
 local left = numbers(5)
 run = flow.new("rest")
   :add_grouped(CopyOp, { input = "ns", output = "a", max_concurrent = 1, stop_when = function(_, n) return n == 2 end })

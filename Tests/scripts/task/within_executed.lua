@@ -91,7 +91,7 @@ end):run()
 check.equal(run.ok, true)
 check.equal(table.concat(log, " "), "paid cleanup clean paid cleanup clean")
 
--- Items of a group that the code executes don't go on.
+-- Items of a group that the code executes end with it.
 local items = 0
 local ItemOp = flow.op("ItemOp", { needs = { n = "integer" }, run = function()
   flow.sleep(3)

@@ -53,7 +53,7 @@ package final class ObjectValue: OpaqueValue {
 
   package var identity: UInt { Self.identity(of: content, orOf: self) }
 
-  /// The identity of an instance of a class; that of its holder for any other value.
+  /// The identity of an instance of a class; for any other value its holder's identity.
   package static func identity(of content: Any, orOf holder: AnyObject) -> UInt {
     UInt(
       bitPattern: ObjectIdentifier(type(of: content) is AnyClass ? content as AnyObject : holder))

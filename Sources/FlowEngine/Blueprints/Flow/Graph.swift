@@ -210,7 +210,7 @@ extension GraphPlan {
 }
 
 extension Step {
-  /// What it declares that it needs of the data around it.
+  /// The declared needs that the data around it have to meet.
   var needs: [Declaration] {
     guard case .group(let dispatcher) = kind else { return op.needs }
     let item = dispatcher.itemKey ?? op.primaryInput

@@ -160,7 +160,7 @@ final class GraphPlan {
   let edges: ContiguousArray<Edge>
   /// The edges that lead away from each step.
   let successors: EdgeNumbers
-  /// The number of the first edge that leads to each step: they are one after another. The last one is that of all edges.
+  /// The number of the first edge that leads to each step: they are one after another. The last one counts all edges.
   private let firstEdges: ContiguousArray<UInt32>
 
   /// The edges that lead to a step.
@@ -197,7 +197,7 @@ final class GraphPlan {
   let problem: ByteString?
   /// Why what one step gives can't be what another needs; nil when it can.
   var clash: ByteString?
-  /// What steps need that none gives, each for the first step that needs it.
+  /// The needs of steps that none gives, each for the first step that has it.
   var outerNeeds: [(step: Int, declared: Declarations)] = []
 
   /// The keys on a loop.

@@ -66,7 +66,7 @@ final class GraphStreams {
     var seen: Set<Int> = [step]
     var open = [step]
     while let next = open.popLast() {
-      // A group gives lists of what it has made of the items.
+      // A group gives lists of its results.
       let keys = isOp(next) ? plan.data[next].emits : plan.data[next].gives
       if !keys.isDisjoint(with: given) { areReaders = false }
       for number in plan.successors[next] {

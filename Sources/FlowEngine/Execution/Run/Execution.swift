@@ -256,7 +256,7 @@ final class Execution: Work {
     if let memberOf { enclosingDeadline = memberOf.lend { $0.surroundings.deadline } }
   }
 
-  /// Limits the time of the prepared op as that of the code that executes it.
+  /// Limits the time of the prepared op to the deadline of the code that executes it.
   func limit(to deadline: Int64) {
     if deadline != .max { stops.setDeadline(.code, deadline) }
   }
