@@ -34,7 +34,10 @@ end
 
 -- Failures and errors, whether an option or the script asks for the keeping; and `os.exit` in an op, which pauses the run.
 script = kept.script(text)
-for how, status in pairs { fail = 1, error = 1, exit = 0, ["exit 3"] = 3, ["exit false"] = 1, ["late exit 3"] = 3 } do
+for _, case in ipairs {
+  { "error", 1 }, { "exit", 0 }, { "exit 3", 3 }, { "exit false", 1 }, { "late exit 3", 3 }, { "fail", 1 },
+} do
+  local how, status = table.unpack(case)
   local state = how:find "^exit" and "unfinished" or "failed"
   for _, option in ipairs { "--keep", "--resume" } do
     -- A process that has itself chosen to pause says nothing.
